@@ -1,0 +1,72 @@
+//! The hub manager: registers the add-on, and keeps tenants' records.
+//!
+//! ```text
+//! watches ─▶ index ─▶ fold ─▶ writer        records: engine.rs decides, fold/ computes, the rest moves data
+//! addon   ─▶ agents on managed clusters     the add-on contract: crate ocm-addon
+//! ```
+
+mod args;
+mod config_watches;
+mod engine;
+mod fold;
+mod index;
+mod metrics;
+mod records;
+mod watches;
+mod writer;
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Parser;
+use prometheus_client::registry::Registry;
+use tenant_records_runtime::client::{self, Protocol};
+use tenant_records_runtime::leadership::{ElectionConfig, elect};
+use tenant_records_runtime::serve::{Endpoints, Security, serve};
+use tenant_records_runtime::{Checks, Shutdown, install_crypto_provider, logging};
+
+use crate::args::Args;
+use crate::fold::Settings;
+use crate::metrics::Metrics;
+
+/// The name of the Lease by which replicas elect their leader.
+const LEASE: &str = "tenant-records-hub";
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    logging::init(&args.log_level, args.log_format).context("--log-level")?;
+    install_crypto_provider();
+    let shutdown = Shutdown::on_signals()?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
+    run(args, &shutdown).await
+}
+
+/// Runs every part until shutdown is requested; the end of one part is the end of all.
+async fn run(args: Args, shutdown: &Shutdown) -> anyhow::Result<()> {
+    let client = client::infer(Protocol::Http1).await?;
+    let election = ElectionConfig::new(args.namespace, LEASE, args.identity);
+    let (leadership, election) = elect(client.clone(), election);
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    let ready = Checks::new();
+    let synced = ready.add("watches");
+    let settings = Settings { return_grace: args.return_grace };
+
+    let listener = TcpListener::bind(args.listen).with_context(|| format!("--listen {}", args.listen))?;
+    let security = Security::SelfSigned(vec!["tenant-records-hub".to_owned()]);
+    let endpoints = Endpoints { ready, metrics: Arc::new(registry) };
+    let serving = async { serve(listener, security, endpoints, shutdown).await.map_err(anyhow::Error::from) };
+    // The Lease is given back after the last write.
+    let done = Shutdown::new();
+    let records = async {
+        records::run(client, leadership, settings, metrics, synced, shutdown).await?;
+        done.request();
+        Ok(())
+    };
+    let electing = async { election.run(&done).await.map_err(anyhow::Error::from) };
+    tokio::try_join!(serving, records, electing)?;
+    tracing::info!("stopped");
+    Ok(())
+}
