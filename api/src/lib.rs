@@ -14,6 +14,7 @@ mod crds;
 pub mod digest;
 pub mod ocm;
 mod page;
+pub mod rbac;
 mod record;
 mod report;
 mod schema;

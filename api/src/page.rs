@@ -5,9 +5,9 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Manifest;
 use crate::schema;
 use crate::state::{Drift, ObjectIdentity, Phase};
-use crate::Manifest;
 
 /// A page of a record: rows of clusters, or the workload that the rows' indices mean. Like an EndpointSlice it has
 /// neither spec nor status. Owned by its record; written by the hub manager alone.

@@ -143,21 +143,11 @@ pub struct WorkloadEntry {
     pub manifest_work_selector: Option<LabelSelector>,
     /// One object that something else applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[x_kube(
-        validation = Rule::new("has(self.metadata.name) && self.metadata.name != ''").message("metadata.name is missing"),
-        validation = Rule::new("!self.kind.endsWith('List')").message("a list hides objects: give each object in manifests"),
-        validation = Rule::new("!(self.kind == 'Secret' && self.apiVersion == 'v1')").message("Secrets can't be recorded")
-    )]
-    pub manifest: Option<Manifest>,
+    pub manifest: Option<InlineManifest>,
     /// Objects that something else applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 50))]
-    #[x_kube(
-        validation = Rule::new("self.all(m, has(m.metadata.name) && m.metadata.name != '')").message("metadata.name is missing"),
-        validation = Rule::new("self.all(m, !m.kind.endsWith('List'))").message("a list hides objects: give each object by itself"),
-        validation = Rule::new("self.all(m, !(m.kind == 'Secret' && m.apiVersion == 'v1'))").message("Secrets can't be recorded")
-    )]
-    pub manifests: Option<Vec<Manifest>>,
+    pub manifests: Option<Vec<InlineManifest>>,
 }
 
 /// Names or selects ManifestWorkReplicaSets of the record's namespace.
@@ -200,5 +190,40 @@ impl JsonSchema for Manifest {
             "x-kubernetes-embedded-resource": true,
             "x-kubernetes-preserve-unknown-fields": true,
         })
+    }
+}
+
+/// A whole Kubernetes object in JSON that a tenant gives: one object with a name, and no Secret.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct InlineManifest(pub serde_json::Value);
+
+impl fmt::Debug for InlineManifest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl JsonSchema for InlineManifest {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "InlineManifest".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Manifest::json_schema(generator);
+        let rules = serde_json::json!([
+            {
+                "rule": "has(self.metadata) && has(self.metadata.name) && self.metadata.name != ''",
+                "message": "metadata.name is missing",
+            },
+            {"rule": "!self.kind.endsWith('List')", "message": "a list hides objects: give each object by itself"},
+            {"rule": "!(self.kind == 'Secret' && self.apiVersion == 'v1')", "message": "Secrets can't be recorded"},
+        ]);
+        schema.insert("x-kubernetes-validations".to_owned(), rules);
+        schema
     }
 }

@@ -151,8 +151,7 @@ async fn discover(client: &Client, kind: &ConfigKind) -> Result<Option<ApiResour
         Err(error) => return Err(error),
     };
     let mut resources = group.recommended_resources().into_iter();
-    let found = resources.find(|(resource, capabilities)| {
-        resource.plural == kind.resource && capabilities.scope == Scope::Namespaced
-    });
+    let found = resources
+        .find(|(resource, capabilities)| resource.plural == kind.resource && capabilities.scope == Scope::Namespaced);
     Ok(found.map(|(resource, _)| resource))
 }

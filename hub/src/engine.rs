@@ -63,7 +63,11 @@ pub enum PageWrite {
     Create(Box<TenantDeploymentRecordPage>),
     /// Carries the resource version that it replaces.
     Replace(Box<TenantDeploymentRecordPage>),
-    Delete { name: String, uid: String, resource_version: String },
+    Delete {
+        name: String,
+        uid: String,
+        resource_version: String,
+    },
 }
 
 /// What became of a flush.
@@ -378,3 +382,6 @@ fn back_off(failures: u32) -> Duration {
 fn whole_seconds(now: Timestamp) -> Timestamp {
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
+
+#[cfg(test)]
+mod tests;

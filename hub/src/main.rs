@@ -16,6 +16,7 @@ mod watches;
 mod writer;
 
 use std::net::TcpListener;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -34,17 +35,30 @@ use crate::metrics::Metrics;
 const LEASE: &str = "tenant-records-hub";
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> ExitCode {
     let args = Args::parse();
-    logging::init(&args.log_level, args.log_format).context("--log-level")?;
+    if let Err(error) = logging::init(&args.log_level, args.log_format) {
+        eprintln!("error: --log-level {}: {error}", args.log_level);
+        return ExitCode::FAILURE;
+    }
     install_crypto_provider();
-    let shutdown = Shutdown::on_signals()?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
-    run(args, &shutdown).await
+    match run(args).await {
+        Ok(()) => {
+            tracing::info!("stopped");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Runs every part until shutdown is requested; the end of one part is the end of all.
-async fn run(args: Args, shutdown: &Shutdown) -> anyhow::Result<()> {
+async fn run(args: Args) -> anyhow::Result<()> {
+    let shutdown = Shutdown::on_signals()?;
+    let shutdown = &shutdown;
     let client = client::infer(Protocol::Http1).await?;
     let election = ElectionConfig::new(args.namespace, LEASE, args.identity);
     let (leadership, election) = elect(client.clone(), election);
@@ -67,6 +81,5 @@ async fn run(args: Args, shutdown: &Shutdown) -> anyhow::Result<()> {
     };
     let electing = async { election.run(&done).await.map_err(anyhow::Error::from) };
     tokio::try_join!(serving, records, electing)?;
-    tracing::info!("stopped");
     Ok(())
 }

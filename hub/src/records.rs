@@ -49,7 +49,7 @@ pub async fn run(
     };
     let mut tasks = JoinSet::new();
     let mut batch = Vec::with_capacity(BATCH);
-    let mut leading = false;
+    let (mut leading, mut records_changed) = (false, false);
     loop {
         let next_due = engine.next_due();
         tokio::select! {
@@ -64,13 +64,13 @@ pub async fn run(
             Some(ended) = tasks.join_next(), if !tasks.is_empty() => ended?,
             () = shutdown.requested() => break,
         }
-        let records_changed = batch.iter().any(|event| matches!(event, Event::Record(_)));
+        records_changed |= batch.iter().any(|event| matches!(event, Event::Record(_)));
         for event in batch.drain(..) {
             engine.handle(event, Instant::now());
         }
         if engine.index().is_synced() {
             synced.pass();
-            if records_changed {
+            if std::mem::take(&mut records_changed) {
                 metrics.records.set(engine.index().records.len() as i64);
                 engine.configs_watched(config_watches.set(engine.wanted_configs()));
             }

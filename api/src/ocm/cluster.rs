@@ -35,13 +35,7 @@ pub struct ManagedCluster {
     #[serde(default, deserialize_with = "or_default")]
     pub status: ManagedClusterStatus,
 }
-lean_resource!(
-    ManagedCluster,
-    "cluster.open-cluster-management.io",
-    "v1",
-    "managedclusters",
-    ClusterResourceScope
-);
+lean_resource!(ManagedCluster, "cluster.open-cluster-management.io", "v1", "managedclusters", ClusterResourceScope);
 
 /// The read part of a ManagedCluster's spec.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -181,13 +175,7 @@ pub struct Placement {
     #[serde(default, deserialize_with = "or_default")]
     pub status: PlacementStatus,
 }
-lean_resource!(
-    Placement,
-    "cluster.open-cluster-management.io",
-    "v1beta1",
-    "placements",
-    NamespaceResourceScope
-);
+lean_resource!(Placement, "cluster.open-cluster-management.io", "v1beta1", "placements", NamespaceResourceScope);
 
 /// The read part of a Placement's status.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -236,4 +224,3 @@ pub struct ClusterDecision {
     #[serde(deserialize_with = "or_default")]
     pub cluster_name: String,
 }
-

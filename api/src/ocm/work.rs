@@ -27,13 +27,7 @@ pub struct ManifestWork {
     #[serde(default, deserialize_with = "or_default")]
     pub status: ManifestWorkStatus,
 }
-lean_resource!(
-    ManifestWork,
-    "work.open-cluster-management.io",
-    "v1",
-    "manifestworks",
-    NamespaceResourceScope
-);
+lean_resource!(ManifestWork, "work.open-cluster-management.io", "v1", "manifestworks", NamespaceResourceScope);
 
 /// The read part of a ManifestWork's spec.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -74,7 +74,11 @@ fn choose_by_placements(inputs: &Inputs<'_>, membership: &mut Membership, findin
     for name in placement_names(inputs) {
         let Some(placement) = inputs.index.placements.get(&ObjectKey::new(namespace, &name)) else {
             findings.add(FindingType::PlacementNotFound, &name);
-            membership.sources.push(PlacementSource { name, reason: "NotFound".to_owned(), ..PlacementSource::default() });
+            membership.sources.push(PlacementSource {
+                name,
+                reason: "NotFound".to_owned(),
+                ..PlacementSource::default()
+            });
             continue;
         };
         let decisions = decisions(inputs, &name);
@@ -146,7 +150,9 @@ fn fate(inputs: &Inputs<'_>, cluster: &str, held: Option<&Held>) -> Fate {
     let held = match (held, inputs.reads.get(cluster)) {
         (Some(held), _) => held.clone(),
         (None, None) => return Fate::Read,
-        (None, Some(Some(ClusterFacts { tainted: true, .. }))) => Held { since: Some(Time(inputs.now)), returned: None },
+        (None, Some(Some(ClusterFacts { tainted: true, .. }))) => {
+            Held { since: Some(Time(inputs.now)), returned: None }
+        }
         (None, Some(_)) => return Fate::Out,
     };
     if !facts.is_reachable() {

@@ -84,14 +84,17 @@ pub fn fold(inputs: Inputs<'_>) -> Output {
     let rows = clusters::rows(&inputs, &membership, &workload, &previous, &mut findings);
 
     let pages = pages::arrange(&inputs, &previous, rows, workload.page, config.page);
-    let status = status::summarise(&inputs, status::Parts {
-        pages: &pages,
-        placements: membership.sources,
-        replica_sets: workload.sources,
-        works: workload.counts,
-        configs: config.sources,
-        findings,
-    });
+    let status = status::summarise(
+        &inputs,
+        status::Parts {
+            pages: &pages,
+            placements: membership.sources,
+            replica_sets: workload.sources,
+            works: workload.counts,
+            configs: config.sources,
+            findings,
+        },
+    );
     Output { status, pages, members: membership.concerned, reads: membership.reads, wake: membership.wake }
 }
 

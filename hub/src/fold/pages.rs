@@ -43,7 +43,11 @@ pub(super) fn arrange(
 }
 
 /// The rows by page number.
-fn cluster_pages(inputs: &Inputs<'_>, previous: &Previous<'_>, rows: Vec<ClusterRow>) -> BTreeMap<usize, Vec<ClusterRow>> {
+fn cluster_pages(
+    inputs: &Inputs<'_>,
+    previous: &Previous<'_>,
+    rows: Vec<ClusterRow>,
+) -> BTreeMap<usize, Vec<ClusterRow>> {
     let mut pages: BTreeMap<usize, Room<ClusterRow>> = BTreeMap::new();
     let known = known_pages(inputs, previous);
     let mut homeless = Vec::new();
@@ -140,7 +144,8 @@ impl Pages {
 
 fn page(inputs: &Inputs<'_>, name: &str, data: PageData) -> TenantDeploymentRecordPage {
     let record = &inputs.key.name;
-    let label = if record.len() <= 63 { record.clone() } else { format!("{}-{}", cut(record, 52), short_hash(record, 10)) };
+    let label =
+        if record.len() <= 63 { record.clone() } else { format!("{}-{}", cut(record, 52), short_hash(record, 10)) };
     TenantDeploymentRecordPage {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),

@@ -35,7 +35,8 @@ pub(super) fn summarise(inputs: &Inputs<'_>, parts: Parts<'_>) -> TenantDeployme
     let rows: Vec<&ClusterRow> = parts.pages.iter().flat_map(|page| &page.spec.clusters).collect();
     let clusters = count(&rows);
     let findings = parts.findings.into_list();
-    let mut names: Vec<_> = rows.iter().filter(|row| row.phase != Phase::Leaving).map(|row| row.cluster_name.clone()).collect();
+    let mut names: Vec<_> =
+        rows.iter().filter(|row| row.phase != Phase::Leaving).map(|row| row.cluster_name.clone()).collect();
     names.sort_unstable();
     let cluster_names_truncated = names.len() > NAMES;
     names.truncate(NAMES);
@@ -144,7 +145,12 @@ fn explanation(reason: &str) -> &str {
     }
 }
 
-fn conditions(inputs: &Inputs<'_>, rows: &[&ClusterRow], counts: &ClusterCounts, findings: &[Finding]) -> Vec<Condition> {
+fn conditions(
+    inputs: &Inputs<'_>,
+    rows: &[&ClusterRow],
+    counts: &ClusterCounts,
+    findings: &[Finding],
+) -> Vec<Condition> {
     let mut verdicts = vec![
         (condition::SOURCES_RESOLVED, sources_resolved(findings)),
         (condition::DISTRIBUTED, distributed(rows, counts)),
@@ -224,7 +230,7 @@ fn distributed(rows: &[&ClusterRow], counts: &ClusterCounts) -> Verdict {
     }
     let without = rows.iter().filter(|row| !row.slice.as_ref().is_some_and(|slice| slice.delivered));
     let message = of_clusters(missing, counts.total, "doesn't hold its newest slice", "don't hold their newest slice");
-    Verdict::fails("NotDelivered", format!("{message}: {}", named(without)))
+    Verdict::fails("NotDelivered", format!("{message}: {}", named(without, |row| row.cluster_name.clone())))
 }
 
 fn reported(rows: &[&ClusterRow], counts: &ClusterCounts) -> Verdict {
@@ -236,7 +242,8 @@ fn reported(rows: &[&ClusterRow], counts: &ClusterCounts) -> Verdict {
     let why = if never == missing { reason::NEVER_REPORTED } else { "Stale" };
     let message = of_clusters(missing, counts.total, "has no current report", "have no current report");
     let without = rows.iter().filter(|row| row.phase != Phase::Leaving && !is_current(row));
-    Verdict::fails(why, format!("{message}: {}", named(without)))
+    let with_reason = |row: &ClusterRow| format!("{} ({})", row.cluster_name, row.reason);
+    Verdict::fails(why, format!("{message}: {}", named(without, with_reason)))
 }
 
 fn healthy(counts: &ClusterCounts) -> Verdict {
@@ -261,12 +268,11 @@ fn of_clusters(n: u32, total: u32, one: &str, many: &str) -> String {
     format!("{n} of {total} clusters {}", if n == 1 { one } else { many })
 }
 
-/// The first few clusters with their reasons, in the order of names.
-fn named<'a>(rows: impl Iterator<Item = &'a &'a ClusterRow>) -> String {
+/// The first few clusters in the order of names.
+fn named<'a>(rows: impl Iterator<Item = &'a &'a ClusterRow>, say: impl Fn(&ClusterRow) -> String) -> String {
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by(|a, b| a.cluster_name.cmp(&b.cluster_name));
     let more = if rows.len() > NAMED { ", ..." } else { "" };
-    let names: Vec<_> =
-        rows.iter().take(NAMED).map(|row| format!("{} ({})", row.cluster_name, row.reason)).collect();
+    let names: Vec<_> = rows.iter().take(NAMED).map(|row| say(row)).collect();
     names.join(", ") + more
 }

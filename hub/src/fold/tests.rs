@@ -37,12 +37,20 @@ impl World {
             "metadata": {"name": "sample", "namespace": NAMESPACE, "uid": "record-uid", "generation": 1},
             "spec": {"placementRefs": [{"name": "edge"}]},
         }));
-        let mut world = Self { index: Index::default(), reads: HashMap::new(), record, now: "2026-01-01T00:00:00Z".parse().unwrap() };
+        let mut world = Self {
+            index: Index::default(),
+            reads: HashMap::new(),
+            record,
+            now: "2026-01-01T00:00:00Z".parse().unwrap(),
+        };
         world.apply(Event::Set(Update::Applied((ObjectKey::new("", "global"), SetRow::Selected(Default::default())))));
         world.apply(Event::Binding(Update::Applied((ObjectKey::new(NAMESPACE, "global"), BindingRow { bound: true }))));
         let satisfied = json!([{"type": "PlacementSatisfied", "status": "True", "reason": "AllDecisionsScheduled"}]);
         let placement: Placement = object(json!({"metadata": {"name": "edge"}, "status": {"conditions": satisfied}}));
-        world.apply(Event::Placement(Update::Applied((ObjectKey::new(NAMESPACE, "edge"), PlacementRow::from(&placement)))));
+        world.apply(Event::Placement(Update::Applied((
+            ObjectKey::new(NAMESPACE, "edge"),
+            PlacementRow::from(&placement),
+        ))));
         world
     }
 
@@ -70,7 +78,10 @@ impl World {
             "metadata": {"name": "edge-decision-1", "labels": {LABEL_PLACEMENT: "edge", LABEL_GROUP_INDEX: "0"}},
             "status": {"decisions": decisions},
         }));
-        self.apply(Event::Decision(Update::Applied((ObjectKey::new(NAMESPACE, "edge-decision-1"), DecisionRow::from(&decision)))));
+        self.apply(Event::Decision(Update::Applied((
+            ObjectKey::new(NAMESPACE, "edge-decision-1"),
+            DecisionRow::from(&decision),
+        ))));
     }
 
     /// A cluster that OCM can't reach: tainted, and dropped by the Placement.
@@ -176,12 +187,19 @@ fn an_outage_never_makes_a_record_smaller() {
         world.cluster(name, "True", None);
     }
     world.decide(&["a", "b"]);
+    world.spec(json!({
+        "placementRefs": [{"name": "edge"}],
+        "workload": [{"name": "frontend", "manifestWorkReplicaSetRef": {"name": "web"}}],
+    }));
+    replica_set(&mut world, json!([]));
+    work(&mut world, "b", "True");
     world.settle();
 
     world.lose("b", &["a"]);
     let output = world.fold();
     assert_eq!(output.reads, ["b".to_owned()].into(), "whether it can be reached must be read after the drop");
     assert_eq!(output.status.clusters.total, 2, "and until then it stays");
+    assert_eq!(finding(&output, FindingType::WorkWithoutDecision), 0, "and isn't called out of place");
 
     let output = world.settle();
     let row = rows(&output)[1];
@@ -327,15 +345,19 @@ fn works_of_a_replica_set_are_joined_per_cluster() {
         "workload": [{"name": "frontend", "manifestWorkReplicaSetRef": {"name": "web"}}],
     }));
     world.decide(&["a", "b"]);
-    replica_set(&mut world, json!([
-        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "tenant-a"}},
-        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "tenant-a"}, "data": {"k": "dmFsdWU="}},
-    ]));
+    replica_set(
+        &mut world,
+        json!([
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "tenant-a"}},
+            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "tenant-a"}, "data": {"k": "dmFsdWU="}},
+        ]),
+    );
     work(&mut world, "a", "False");
     work(&mut world, "c", "True");
     let output = world.settle();
 
-    let works = |row: &ClusterRow| row.workload.iter().map(|w| w.work.as_ref().map(|w| w.applied.clone())).collect::<Vec<_>>();
+    let works =
+        |row: &ClusterRow| row.workload.iter().map(|w| w.work.as_ref().map(|w| w.applied.clone())).collect::<Vec<_>>();
     let works: BTreeMap<_, _> = rows(&output).iter().map(|row| (row.cluster_name.as_str(), works(row))).collect();
     assert_eq!(works["a"], [Some("False".to_owned())]);
     assert_eq!(works["b"], [None]);
@@ -357,14 +379,17 @@ fn works_of_a_replica_set_are_joined_per_cluster() {
 fn entries_and_objects_keep_their_indices() {
     let manifest = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     let mut world = World::new();
-    world.spec(json!({"workload": [{"name": "b", "manifest": manifest("b")}, {"name": "c", "manifest": manifest("c")}]}));
+    world.spec(
+        json!({"workload": [{"name": "b", "manifest": manifest("b")}, {"name": "c", "manifest": manifest("c")}]}),
+    );
     world.settle();
     world.spec(json!({"workload": [
         {"name": "a", "manifest": manifest("a")}, {"name": "c", "manifest": manifest("c")}, {"name": "d", "manifest": manifest("d")},
     ]}));
     let output = world.settle();
     let page = &output.pages[0].spec;
-    let indices: BTreeMap<_, _> = page.workload.iter().map(|w| (w.entry.as_str(), (w.index, w.objects.clone()))).collect();
+    let indices: BTreeMap<_, _> =
+        page.workload.iter().map(|w| (w.entry.as_str(), (w.index, w.objects.clone()))).collect();
     assert_eq!(indices["c"], (1, vec![1]), "c keeps its index although b is gone and a came before it");
     assert_eq!(indices["a"], (0, vec![0]));
     assert_eq!(indices["d"], (2, vec![2]));
@@ -390,11 +415,15 @@ fn config_objects_are_joined_and_unreadable_kinds_found() {
     })));
     world.apply(Event::Config(kind.clone(), 7, Update::Applied((ObjectKey::new(NAMESPACE, "sample"), row))));
     world.apply(Event::Config(kind, 6, Update::Synced));
-    assert!(!world.index.configs.values().any(|table| table.is_known()), "an earlier watch has nothing to say any more");
+    assert!(
+        !world.index.configs.values().any(|table| table.is_known()),
+        "an earlier watch has nothing to say any more"
+    );
     world.apply(Event::ConfigUnreadable(forbidden, 8, crate::index::Unreadable::Forbidden));
 
     let output = world.settle();
-    let sources: Vec<_> = output.status.sources.configs.iter().map(|c| (c.name.as_str(), c.generation, c.found)).collect();
+    let sources: Vec<_> =
+        output.status.sources.configs.iter().map(|c| (c.name.as_str(), c.generation, c.found)).collect();
     assert_eq!(sources, [("missing", None, false), ("sample", Some(4), true)]);
     assert_eq!(output.pages[0].spec.config[0].content, Some(json!({"spec": {"tier": "gold"}})));
     assert_eq!(finding(&output, FindingType::ConfigNotFound), 1);
@@ -408,7 +437,14 @@ fn a_record_too_long_for_a_label_still_has_pages() {
     world.decide(&["a"]);
     let key = ObjectKey::new(NAMESPACE, "r".repeat(253));
     let settings = Settings::default();
-    let inputs = Inputs { key: &key, record: &world.record, index: &world.index, reads: &world.reads, settings: &settings, now: world.now };
+    let inputs = Inputs {
+        key: &key,
+        record: &world.record,
+        index: &world.index,
+        reads: &world.reads,
+        settings: &settings,
+        now: world.now,
+    };
     let page = &fold(inputs).pages[0].metadata;
     assert!(page.name.as_ref().unwrap().len() <= 253);
     assert!(page.labels.as_ref().unwrap().values().all(|label| label.len() <= 63));

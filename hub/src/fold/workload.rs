@@ -121,7 +121,7 @@ fn set_part(
             }
             (Some(work), false) => {
                 works.insert(cluster.clone(), row_work(inputs, cluster, work));
-                if member.held.is_none() {
+                if member.held.is_none() && !membership.reads.contains(cluster) {
                     findings.add(FindingType::WorkWithoutDecision, format!("{cluster}/{work}"));
                 }
             }

@@ -306,7 +306,8 @@ impl Index {
         };
         let was_known = table.is_known();
         let synced = matches!(update, Update::Synced);
-        let mut touched: BTreeSet<_> = table.rows.apply(update).into_iter().map(|change| change.key.namespace).collect();
+        let mut touched: BTreeSet<_> =
+            table.rows.apply(update).into_iter().map(|change| change.key.namespace).collect();
         if synced && (table.unreadable.take().is_some() || !was_known) {
             touched.extend(self.namespaces_with_config(&kind));
         }

@@ -277,11 +277,14 @@ impl WorkRow {
         let generation = work.metadata.generation;
         let at_generation = |type_| {
             let condition = work.status.conditions.condition(type_);
-            ConditionStatus::of(condition.filter(|c| c.observed_generation.is_none() || c.observed_generation == generation))
+            ConditionStatus::of(
+                condition.filter(|c| c.observed_generation.is_none() || c.observed_generation == generation),
+            )
         };
         let applied = at_generation(WORK_APPLIED);
         let failed = |c: &&Condition| c.type_ == WORK_APPLIED && c.status == FALSE;
-        let mut complaints = work.status.resource_status.manifests.iter().flat_map(|m| m.conditions.iter()).filter(failed);
+        let mut complaints =
+            work.status.resource_status.manifests.iter().flat_map(|m| m.conditions.iter()).filter(failed);
         Some(Self {
             owner,
             applied,
