@@ -9,6 +9,8 @@
 //! | [`TenantRecordReport`] | hub, the cluster's namespace | what the cluster's agent sees, for all its slices |
 
 #![deny(missing_docs)]
+// kube repeats `printcolumn` in one attribute, once per column.
+#![allow(clippy::duplicated_attributes)]
 
 mod crds;
 pub mod digest;

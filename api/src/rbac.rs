@@ -7,6 +7,7 @@ use kube::core::ObjectMeta;
 use crate::GROUP;
 
 const READ: &[&str] = &["get", "list", "watch"];
+const APPLY: &[&str] = &["create", "patch", "delete"];
 const WRITE: &[&str] = &["create", "update", "patch", "delete"];
 
 /// The ClusterRoles that the hub needs.
@@ -39,31 +40,25 @@ fn hub_manager() -> Vec<PolicyRule> {
         // Records and what stands beside them.
         rule(GROUP, &["tenantdeploymentrecords"], READ),
         rule(GROUP, &["tenantdeploymentrecords/status"], &["update"]),
-        rule(GROUP, &["tenantdeploymentrecordpages"], &[READ, WRITE].concat()),
+        rule(GROUP, &["tenantdeploymentrecordpages"], &["get", "list", "watch", "create", "update", "delete"]),
         // The add-on contract.
         rule("addon.open-cluster-management.io", &["clustermanagementaddons"], &["get", "list", "watch", "patch"]),
-        rule("addon.open-cluster-management.io", &["managedclusteraddons"], &["get", "list", "watch", "patch"]),
+        rule("addon.open-cluster-management.io", &["managedclusteraddons"], READ),
         rule(
             "addon.open-cluster-management.io",
             &["clustermanagementaddons/status", "managedclusteraddons/status"],
             &["patch"],
         ),
-        rule(
-            "addon.open-cluster-management.io",
-            &["clustermanagementaddons/finalizers", "managedclusteraddons/finalizers"],
-            &["update"],
-        ),
+        rule("addon.open-cluster-management.io", &["managedclusteraddons/finalizers"], &["update"]),
         rule("addon.open-cluster-management.io", &["addondeploymentconfigs"], READ),
-        rule("work.open-cluster-management.io", &["manifestworks"], &[READ, WRITE].concat()),
+        rule("work.open-cluster-management.io", &["manifestworks"], &[READ, APPLY].concat()),
         rule("certificates.k8s.io", &["certificatesigningrequests"], READ),
-        rule("certificates.k8s.io", &["certificatesigningrequests/approval"], &["update"]),
+        rule("certificates.k8s.io", &["certificatesigningrequests/approval"], &["patch"]),
         PolicyRule {
             resource_names: Some(vec!["kubernetes.io/kube-apiserver-client".to_owned()]),
             ..rule("certificates.k8s.io", &["signers"], &["approve"])
         },
-        rule("rbac.authorization.k8s.io", &["roles", "rolebindings"], &[READ, WRITE].concat()),
-        // Which kinds there are.
-        rule("apiextensions.k8s.io", &["customresourcedefinitions"], READ),
+        rule("rbac.authorization.k8s.io", &["roles", "rolebindings"], &[READ, APPLY].concat()),
     ];
     // Whoever grants a right must hold it.
     rules.extend(agent_on_hub());

@@ -5,6 +5,7 @@
 //! addon   ─▶ agents on managed clusters     the add-on contract: crate ocm-addon
 //! ```
 
+mod addon;
 mod args;
 mod config_watches;
 mod engine;
@@ -21,12 +22,14 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Parser;
+use ocm_addon::Manager;
 use prometheus_client::registry::Registry;
 use tenant_records_runtime::client::{self, Protocol};
 use tenant_records_runtime::leadership::{ElectionConfig, elect};
 use tenant_records_runtime::serve::{Endpoints, Security, serve};
 use tenant_records_runtime::{Checks, Shutdown, install_crypto_provider, logging};
 
+use crate::addon::TenantRecords;
 use crate::args::Args;
 use crate::fold::Settings;
 use crate::metrics::Metrics;
@@ -58,28 +61,36 @@ async fn main() -> ExitCode {
 /// Runs every part until shutdown is requested; the end of one part is the end of all.
 async fn run(args: Args) -> anyhow::Result<()> {
     let shutdown = Shutdown::on_signals()?;
-    let shutdown = &shutdown;
     let client = client::infer(Protocol::Http1).await?;
     let election = ElectionConfig::new(args.namespace, LEASE, args.identity);
     let (leadership, election) = elect(client.clone(), election);
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
+    let addon_metrics = ocm_addon::Metrics::register(&mut registry);
     let ready = Checks::new();
-    let synced = ready.add("watches");
-    let settings = Settings { return_grace: args.return_grace };
+    let (records_synced, addon_synced) = (ready.add("records"), ready.add("addon"));
 
     let listener = TcpListener::bind(args.listen).with_context(|| format!("--listen {}", args.listen))?;
     let security = Security::SelfSigned(vec!["tenant-records-hub".to_owned()]);
     let endpoints = Endpoints { ready, metrics: Arc::new(registry) };
-    let serving = async { serve(listener, security, endpoints, shutdown).await.map_err(anyhow::Error::from) };
+    let addon = Arc::new(TenantRecords::new(args.agent_image)?);
+    let addon = Manager::new(client.clone(), addon, leadership.clone(), addon_metrics).with_check(addon_synced);
+    let settings = Settings { return_grace: args.return_grace };
+    let records = records::run(client, leadership, settings, metrics, records_synced, &shutdown);
+
     // The Lease is given back after the last write.
     let done = Shutdown::new();
-    let records = async {
-        records::run(client, leadership, settings, metrics, synced, shutdown).await?;
+    let working = async {
+        let addon = async {
+            addon.run(&shutdown).await;
+            Ok(())
+        };
+        tokio::try_join!(records, addon)?;
         done.request();
         Ok(())
     };
+    let serving = async { serve(listener, security, endpoints, &shutdown).await.map_err(anyhow::Error::from) };
     let electing = async { election.run(&done).await.map_err(anyhow::Error::from) };
-    tokio::try_join!(serving, records, electing)?;
+    tokio::try_join!(serving, working, electing)?;
     Ok(())
 }

@@ -16,7 +16,7 @@ pub enum Guarded<K> {
     /// The object as a `K`.
     Valid(K),
     /// What is known of an object that isn't a `K`.
-    Undecodable(Undecodable),
+    Undecodable(Box<Undecodable>),
 }
 
 /// The metadata of an object that couldn't be decoded, and why.
@@ -49,7 +49,7 @@ impl<'de, K: serde::de::DeserializeOwned> Deserialize<'de> for Guarded<K> {
             Ok(object) => Ok(Self::Valid(object)),
             Err(error) => {
                 let OnlyMetadata { metadata } = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
-                Ok(Self::Undecodable(Undecodable { metadata, error: error.to_string() }))
+                Ok(Self::Undecodable(Box::new(Undecodable { metadata, error: error.to_string() })))
             }
         }
     }
@@ -82,5 +82,33 @@ impl<K: Resource> Resource for Guarded<K> {
             Self::Valid(object) => object.meta_mut(),
             Self::Undecodable(undecodable) => &mut undecodable.metadata,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::core::{ObjectList, WatchEvent};
+
+    use super::*;
+
+    const GOOD: &str = r#"{"metadata":{"name":"good","namespace":"n"},"data":{"k":"v"}}"#;
+    const BAD: &str = r#"{"metadata":{"name":"bad","namespace":"n"},"data":"not a map"}"#;
+
+    #[test]
+    fn one_undecodable_object_does_not_stop_the_others_of_a_list() {
+        let list = format!(r#"{{"apiVersion":"v1","kind":"ConfigMapList","metadata":{{}},"items":[{BAD},{GOOD}]}}"#);
+        let list: ObjectList<Guarded<ConfigMap>> = serde_json::from_str(&list).unwrap();
+        let [Guarded::Undecodable(bad), Guarded::Valid(good)] = list.items.as_slice() else { panic!("{list:?}") };
+        assert!(bad.to_string().starts_with("n/bad: invalid type"), "{bad}");
+        assert_eq!(good.metadata.name.as_deref(), Some("good"));
+    }
+
+    #[test]
+    fn nor_the_events_of_a_watch() {
+        let event = format!(r#"{{"type":"ADDED","object":{BAD}}}"#);
+        let event: WatchEvent<Guarded<ConfigMap>> = serde_json::from_str(&event).unwrap();
+        let WatchEvent::Added(object) = event else { panic!("{event:?}") };
+        assert_eq!(object.meta().name.as_deref(), Some("bad"));
     }
 }

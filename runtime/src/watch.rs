@@ -7,6 +7,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
+use crate::failure::Failure;
 use crate::guarded::{Guarded, Undecodable};
 
 /// Names an object within its kind.
@@ -45,7 +46,7 @@ pub enum Update<K> {
     /// The object exists and looks like this.
     Applied(K),
     /// The object exists and can't be decoded; what was known of it before stays the best knowledge.
-    Undecodable(Undecodable),
+    Undecodable(Box<Undecodable>),
     /// The object is gone.
     Deleted(ObjectKey),
     /// The list is complete: what wasn't in it since `Restarted` is gone.
@@ -65,28 +66,6 @@ impl<K> Update<K> {
             Self::Synced => Update::Synced,
             Self::Failed(failure) => Update::Failed(failure),
         }
-    }
-}
-
-/// Why a watch failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The HTTP status, where the API server gave one: 403 means that a right is missing, 404 that the kind isn't served.
-    pub code: Option<u16>,
-    /// The error's text.
-    pub message: String,
-}
-
-impl From<&watcher::Error> for Failure {
-    fn from(error: &watcher::Error) -> Self {
-        let code = match error {
-            watcher::Error::InitialListFailed(kube::Error::Api(status))
-            | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-            | watcher::Error::WatchFailed(kube::Error::Api(status))
-            | watcher::Error::WatchError(status) => Some(status.code),
-            _ => None,
-        };
-        Self { code, message: error.to_string() }
     }
 }
 
@@ -115,17 +94,17 @@ where
             state.events = watcher(state.api.clone(), state.config.clone()).default_backoff().boxed();
             state.streaming = false;
         }
-        Some((to_update(event), state))
+        Some((to_update(event, state.api.resource_url()), state))
     })
 }
 
-fn to_update<K: Resource>(event: watcher::Result<watcher::Event<Guarded<K>>>) -> Update<K> {
+fn to_update<K: Resource>(event: watcher::Result<watcher::Event<Guarded<K>>>, path: &str) -> Update<K> {
     use watcher::Event;
     match event {
         Ok(Event::Init) => Update::Restarted,
         Ok(Event::InitApply(Guarded::Valid(object)) | Event::Apply(Guarded::Valid(object))) => Update::Applied(object),
         Ok(Event::InitApply(Guarded::Undecodable(bad)) | Event::Apply(Guarded::Undecodable(bad))) => {
-            tracing::warn!(object = %bad, "can't decode an object; what was known of it stays");
+            tracing::warn!(path, object = %bad, "can't decode an object; what was known of it stays");
             Update::Undecodable(bad)
         }
         Ok(Event::Delete(Guarded::Valid(object))) => Update::Deleted(ObjectKey::of(&object)),
@@ -135,8 +114,9 @@ fn to_update<K: Resource>(event: watcher::Result<watcher::Event<Guarded<K>>>) ->
         )),
         Ok(Event::InitDone) => Update::Synced,
         Err(error) => {
-            tracing::warn!(%error, "watch failed, trying again");
-            Update::Failed(Failure::from(&error))
+            let failure = Failure::from(&error);
+            tracing::warn!(path, reason = %failure, "watch failed, trying again");
+            Update::Failed(failure)
         }
     }
 }

@@ -7,6 +7,8 @@
 mod addon;
 mod cluster;
 mod lean;
+#[cfg(test)]
+mod tests;
 mod work;
 
 pub use addon::*;
