@@ -25,7 +25,7 @@ use clap::Parser;
 use ocm_addon::Manager;
 use prometheus_client::registry::Registry;
 use tenant_records_runtime::client::{self, Protocol};
-use tenant_records_runtime::leadership::{ElectionConfig, elect};
+use tenant_records_runtime::leadership::{ElectionConfig, elect, service_account_owner};
 use tenant_records_runtime::serve::{Endpoints, Security, serve};
 use tenant_records_runtime::{Checks, Shutdown, install_crypto_provider, logging};
 
@@ -36,6 +36,8 @@ use crate::metrics::Metrics;
 
 /// The name of the Lease by which replicas elect their leader.
 const LEASE: &str = "tenant-records-hub";
+/// The name of the ServiceAccount as which this process runs in a cluster.
+const SERVICE_ACCOUNT: &str = "tenant-records-hub";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -62,7 +64,9 @@ async fn main() -> ExitCode {
 async fn run(args: Args) -> anyhow::Result<()> {
     let shutdown = Shutdown::on_signals()?;
     let client = client::infer(Protocol::Http1).await?;
-    let election = ElectionConfig::new(args.namespace, LEASE, args.identity);
+    // Outside a cluster there is no ServiceAccount with which the Lease could go.
+    let owner = service_account_owner(client.clone(), &args.namespace, SERVICE_ACCOUNT).await.ok();
+    let election = ElectionConfig { owner, ..ElectionConfig::new(args.namespace, LEASE, args.identity) };
     let (leadership, election) = elect(client.clone(), election);
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use nix::sys::signal::{Signal, kill};
@@ -15,7 +14,7 @@ use crate::components::Spec;
 use crate::host;
 use crate::instance::InstanceId;
 use crate::network::{Place, ip};
-use crate::process::{run, run_with_input, wait_until};
+use crate::process::{run, run_with_input};
 
 /// One cluster of an instance.
 #[derive(Clone, Debug)]
@@ -233,10 +232,8 @@ impl Cluster {
             let inner = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
             inner.is_some_and(|pids| pids.split_whitespace().skip(1).eq(["1"]))
         };
-        let found = wait_until(format!("host {} to run", self.name()), Duration::ZERO, || {
-            Ok(cgroups::processes(&self.spec.cgroup)?.into_iter().find(is_first))
-        });
-        found.context("is the instance up?")
+        let found = cgroups::processes(&self.spec.cgroup)?.into_iter().find(is_first);
+        found.with_context(|| format!("host {} doesn't run; is the instance up?", self.name()))
     }
 }
 

@@ -13,6 +13,8 @@ use crate::story::Story;
 
 const NAMESPACE: &str = "tenant-a";
 const RECORD: &str = "sample-tenant";
+/// The label that puts a cluster into an exclusive set.
+const SET_LABEL: &str = "cluster.open-cluster-management.io/clusterset";
 /// How long a change may take to arrive in the record; it normally takes a fraction of a second.
 const ARRIVES: Duration = Duration::from_secs(30);
 
@@ -37,6 +39,9 @@ pub fn run(id: InstanceId, once: bool, progress: &Progress) -> Result<()> {
 /// # Errors
 /// When something isn't as expected.
 pub fn tell(rig: &Rig, progress: &Progress) -> Result<()> {
+    if product::is_installed(rig)? {
+        progress.step("removing what an earlier demo left", || product::remove(rig, NAMESPACE))?;
+    }
     let mut story = Story::new(progress, 7);
     install(rig, &mut story)?;
     enable(rig, &mut story)?;
@@ -119,12 +124,17 @@ fn change(rig: &Rig, story: &mut Story<'_>) -> Result<()> {
         record["status"]["sources"]["manifestWorks"]["applied"] == json!(2)
     })?;
 
-    let label = ["label", "managedcluster", "cluster2", "demo=1", "--overwrite"];
-    story.command(&format!("kubectl {}", label.join(" ")), || rig.hub().kubectl(&label))?;
-    patch(rig, story, "placement", "edge", json!({"spec": {"numberOfClusters": 2}}))?;
-    see_record(rig, story, "Placement: still both clusters", |record| {
-        record["status"]["sources"]["placements"][0]["selected"] == json!(2)
+    let apply = || rig.hub().apply(&product::example("second-set.yaml")?);
+    story.command("kubectl apply -f docs/examples/second-set.yaml", apply)?;
+    see_record(rig, story, "ManagedClusterSetBinding: a second set is bound", |record| {
+        record["status"]["sources"]["clusterSetBindings"].as_array().is_some_and(|bindings| bindings.len() == 2)
     })?;
+    label(rig, story, &format!("{SET_LABEL}=blue"))?;
+    see_page(rig, story, "ManagedCluster: cluster2 is in that set", |page| {
+        page["clusters"][1]["cluster"]["clusterSets"] == json!(["blue", "global"])
+    })?;
+    label(rig, story, &format!("{SET_LABEL}=default"))?;
+    see_page(rig, story, "and isn't any more", |page| page["clusters"][1]["cluster"]["clusterSets"] == json!(["global"]))?;
 
     patch(rig, story, "tdr", RECORD, json!({"spec": {"environment": "staging"}}))?;
     see_record(rig, story, "the record itself: generation observed", |record| {
@@ -134,9 +144,10 @@ fn change(rig: &Rig, story: &mut Story<'_>) -> Result<()> {
 
 fn leave(rig: &Rig, story: &mut Story<'_>) -> Result<()> {
     story.step("A cluster leaves the Placement, and comes back");
-    let only_first = json!({"spec": {"numberOfClusters": null, "predicates": [{"requiredClusterSelector": {
+    let only_first = json!({"spec": {"predicates": [{"requiredClusterSelector": {
         "labelSelector": {"matchExpressions": [{"key": "demo", "operator": "DoesNotExist"}]},
     }}]}});
+    label(rig, story, "demo=1")?;
     patch(rig, story, "placement", "edge", only_first)?;
     see_record(rig, story, "cluster2 is out", |record| record["status"]["clusterNames"] == json!(["cluster1"]))?;
     patch(rig, story, "placement", "edge", json!({"spec": {"predicates": null}}))?;
@@ -154,7 +165,10 @@ fn refuse(rig: &Rig, story: &mut Story<'_>) -> Result<()> {
     });
     let complaint = |refused: Result<String>| match refused {
         Ok(_) => anyhow::bail!("a record without a source was accepted"),
-        Err(error) => Ok(error.to_string().lines().last().unwrap_or_default().to_owned()),
+        Err(error) => {
+            let text = error.to_string();
+            Ok(text.find("The TenantDeploymentRecord").map_or(text.clone(), |start| text[start..].to_owned()))
+        }
     };
     let line = "kubectl apply -f record-without-a-source.yaml";
     let complaint = story.command(line, || complaint(rig.hub().apply(&record.to_string())))?;
@@ -188,6 +202,12 @@ fn available(rig: &Rig, cluster: &str) -> Result<Option<()>> {
 fn show_addons(rig: &Rig, story: &Story<'_>) -> Result<()> {
     let arguments = ["get", "managedclusteraddon", "-A"];
     story.command(&format!("kubectl {}", arguments.join(" ")), || rig.hub().kubectl(&arguments))?;
+    Ok(())
+}
+
+fn label(rig: &Rig, story: &Story<'_>, label: &str) -> Result<()> {
+    let arguments = ["label", "managedcluster", "cluster2", "--overwrite", label];
+    story.command(&format!("kubectl {}", arguments.join(" ")), || rig.hub().kubectl(&arguments).map(|_| String::new()))?;
     Ok(())
 }
 

@@ -13,8 +13,8 @@ use crate::process::{run, wait_until};
 /// How soon the hub finds out that a cluster is gone, in seconds, divided by 5. OCM's default is 60.
 const LEASE_SECONDS: u32 = 10;
 
-/// Once, and not at once: a look takes some 10 s, and comes to nothing if the Klusterlet changes meanwhile.
-const NUDGE_AFTER: Duration = Duration::from_secs(2);
+/// Not sooner, and not twice: a look takes some 10 s, and comes to nothing if the Klusterlet changes meanwhile.
+const NUDGE_AFTER: Duration = Duration::from_secs(12);
 
 const PATIENCE: Duration = Duration::from_secs(240);
 
@@ -82,7 +82,8 @@ pub fn accept(hub: &Cluster, member: &str) -> Result<()> {
     let cluster = json!({
         "apiVersion": "cluster.open-cluster-management.io/v1",
         "kind": "ManagedCluster",
-        "metadata": {"name": member},
+        // As OCM's webhook would label it, which may not run yet. Without the label OCM can't taint the cluster later.
+        "metadata": {"name": member, "labels": {"cluster.open-cluster-management.io/clusterset": "default"}},
         "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": LEASE_SECONDS},
     });
     let manifest = cluster.to_string();
@@ -125,7 +126,7 @@ fn agents_run(member: &Cluster) -> Result<bool> {
 }
 
 /// Makes the klusterlet operator look whether the work agent can start. If the hub's answer to the registration came
-/// while it was looking, as it often does, it looks again only 30 s later.
+/// just when it had looked, as it often does, it looks again only 30 s later.
 fn nudge(member: &Cluster) -> Result<()> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_millis();
     let annotation = format!("tenant-records.rig/nudged={now}");

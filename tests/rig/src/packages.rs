@@ -25,19 +25,31 @@ const PACKAGES: [Package; 5] = [
 
 /// Installs the packages that are missing.
 pub fn install_missing(progress: &Progress) -> Result<()> {
-    let missing: Vec<_> = PACKAGES.iter().filter(|package| !is_there(package.proof)).map(|it| it.name).collect();
-    if missing.is_empty() {
+    let list = missing().join(" ");
+    if list.is_empty() {
         return Ok(());
     }
-    let list = missing.join(" ");
     if !is_there("apt-get") {
         bail!("{list} not found, and this is no Debian: install them with your package manager");
     }
     progress.step(&format!("installing {list}"), || {
+        let install = ["install", "--yes", "--no-install-recommends"];
         apt(&["update"])
-            .and_then(|()| apt(&[&["install", "--yes", "--no-install-recommends"], missing.as_slice()].concat()))
+            .and_then(|()| apt(&[install.as_slice(), missing().as_slice()].concat()))
             .with_context(|| format!("can't install {list}; see that `apt-get install {list}` works"))
-    })
+    })?;
+    match missing().as_slice() {
+        [] => Ok(()),
+        rest => {
+            let rest = rest.join(" ");
+            bail!("{rest} installed but not complete: try `apt-get install --reinstall {rest}`")
+        }
+    }
+}
+
+/// Names of the packages that aren't there.
+fn missing() -> Vec<&'static str> {
+    PACKAGES.iter().filter(|package| !is_there(package.proof)).map(|package| package.name).collect()
 }
 
 fn apt(arguments: &[&str]) -> Result<()> {

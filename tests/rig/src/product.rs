@@ -59,16 +59,42 @@ pub fn install(rig: &Rig, values: &[&str]) -> Result<String> {
     rig.helm(&arguments)
 }
 
+/// Whether the chart is installed.
+///
+/// # Errors
+/// When helm fails.
+pub fn is_installed(rig: &Rig) -> Result<bool> {
+    let releases = rig.helm(&["list", "--namespace", HUB_NAMESPACE, "--short"])?;
+    Ok(releases.lines().any(|release| release == NAME))
+}
+
+/// Removes the product and the tenant's namespace, and waits until nothing of either is there.
+///
+/// # Errors
+/// When something doesn't go.
+pub fn remove(rig: &Rig, tenant: &str) -> Result<()> {
+    let hub = rig.hub();
+    hub.kubectl(&["delete", "namespace", tenant, "--ignore-not-found"])?;
+    hub.kubectl(&["label", "managedcluster", "--all", "demo-"])?;
+    rig.helm(&["uninstall", NAME, "--namespace", HUB_NAMESPACE, "--wait"])?;
+    wait_until("the add-on and its works to be gone", PATIENCE, || {
+        let addons = hub.get_json(&["managedclusteraddons", "-A", "--field-selector", "metadata.name=tenant-records"])?;
+        let works = hub.get_json(&["manifestworks", "-A", "-l", "open-cluster-management.io/addon-name=tenant-records"])?;
+        let empty = |list: &Value| list["items"].as_array().is_some_and(Vec::is_empty);
+        Ok((empty(&addons) && empty(&works)).then_some(()))
+    })?;
+    for kind in ["tenantdeploymentrecords", "tenantdeploymentrecordpages", "tenantrecordreports"] {
+        let crd = format!("{kind}.tenancy.open-cluster-management.io");
+        hub.kubectl(&["delete", "customresourcedefinition", &crd, "--ignore-not-found"])?;
+    }
+    Ok(())
+}
+
 /// The values by which a Placement of the chart's chooses every cluster.
 pub const INSTALL_EVERYWHERE: &[&str] = &["installStrategy.type=Placements", "installPlacement.create=true"];
 
 /// The value that lets tenants reference the demo's own kind of configuration.
-pub const CONFIG_KINDS: &[&str] = &[
-    "configKinds[0].group=",
-    "configKinds[0].resource=configmaps",
-    "configKinds[1].group=acme.example.io",
-    "configKinds[1].resource=tenantconfigs",
-];
+pub const CONFIG_KINDS: &[&str] = &["configKinds[0].group=acme.example.io", "configKinds[0].resource=tenantconfigs"];
 
 /// The status of a condition of a ManagedClusterAddOn: `True`, `False`, `Unknown`, or none.
 ///

@@ -25,7 +25,8 @@ pub struct Options {
     pub id: InstanceId,
     /// How many managed clusters, 1 to 20.
     pub members: u8,
-    /// Whether it ends with this process; otherwise it lives until it is taken down.
+    /// Whether it is to end with this process; then it must not be up already. Otherwise it lives until it is taken
+    /// down.
     pub owned: bool,
 }
 
@@ -57,10 +58,16 @@ impl Rig {
         let found = Self::running(options, progress)?.map_or_else(|| Self::start(options, progress), Ok);
         match found.and_then(|rig| rig.finish(options, progress)) {
             Ok(rig) => Ok(Self { lock: options.owned.then_some(lock), ..rig }),
-            Err(error) => Err(match lifecycle::keep_logs(&options.id) {
-                Ok(Some(logs)) => error.context(format!("the clusters didn't come up; see {}", logs.display())),
-                _ => error,
-            }),
+            Err(error) => {
+                let logs = lifecycle::keep_logs(&options.id);
+                if !Record::load(&options.id)?.is_some_and(|record| record.complete) {
+                    lifecycle::remove(&options.id, lock)?;
+                }
+                Err(match logs {
+                    Ok(Some(logs)) => error.context(format!("the clusters didn't come up; see {}", logs.display())),
+                    _ => error,
+                })
+            }
         }
     }
 
@@ -158,6 +165,9 @@ impl Rig {
                 return Ok(None);
             }
         };
+        if options.owned {
+            bail!("instance {id} is up already; use another one, or `cargo rig --instance {id} down` first");
+        }
         let members = rig.record.members;
         if members != options.members {
             bail!("instance {id} is up with {members} members; use those, or `cargo rig --instance {id} down` first");
@@ -244,14 +254,9 @@ impl Rig {
                 if cluster.name() == hub.name() { ocm::wait_hub(hub) } else { ocm::wait_member(hub, cluster) }
             })
         })?;
-        let is_new = !self.record.complete;
         self.record.owner = options.owned.then(Process::current).transpose()?;
         self.record.complete = true;
         self.record.save()?;
-        if options.owned && !is_new {
-            // Its first guard went when it had no owner.
-            lifecycle::start_guard(&lifecycle::program()?, &self.record.id)?;
-        }
         Ok(self)
     }
 }

@@ -26,7 +26,7 @@ fn the_manager_reads_no_secrets_and_deploys_nothing() -> Result<()> {
     for (verb, resource) in [("get", "secrets"), ("list", "secrets"), ("create", "deployments"), ("create", "clusterroles"), ("impersonate", "users")] {
         ensure!(!allowed(MANAGER, &[], verb, resource, HUB_NAMESPACE)?, "the manager may {verb} {resource}");
     }
-    ensure!(allowed(MANAGER, &[], "list", "configmaps", "tenant-a")?, "the manager may not read configKinds");
+    ensure!(allowed(MANAGER, &[], "list", "tenantconfigs.acme.example.io", "tenant-a")?, "the manager may not read configKinds");
     Ok(())
 }
 
