@@ -134,7 +134,9 @@ fn change(rig: &Rig, story: &mut Story<'_>) -> Result<()> {
         page["clusters"][1]["cluster"]["clusterSets"] == json!(["blue", "global"])
     })?;
     label(rig, story, &format!("{SET_LABEL}=default"))?;
-    see_page(rig, story, "and isn't any more", |page| page["clusters"][1]["cluster"]["clusterSets"] == json!(["global"]))?;
+    see_page(rig, story, "and isn't any more", |page| {
+        page["clusters"][1]["cluster"]["clusterSets"] == json!(["global"])
+    })?;
 
     patch(rig, story, "tdr", RECORD, json!({"spec": {"environment": "staging"}}))?;
     see_record(rig, story, "the record itself: generation observed", |record| {
@@ -207,7 +209,9 @@ fn show_addons(rig: &Rig, story: &Story<'_>) -> Result<()> {
 
 fn label(rig: &Rig, story: &Story<'_>, label: &str) -> Result<()> {
     let arguments = ["label", "managedcluster", "cluster2", "--overwrite", label];
-    story.command(&format!("kubectl {}", arguments.join(" ")), || rig.hub().kubectl(&arguments).map(|_| String::new()))?;
+    story.command(&format!("kubectl {}", arguments.join(" ")), || {
+        rig.hub().kubectl(&arguments).map(|_| String::new())
+    })?;
     Ok(())
 }
 

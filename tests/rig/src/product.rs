@@ -78,10 +78,8 @@ pub fn remove(rig: &Rig, tenant: &str) -> Result<()> {
     hub.kubectl(&["label", "managedcluster", "--all", "demo-"])?;
     rig.helm(&["uninstall", NAME, "--namespace", HUB_NAMESPACE, "--wait"])?;
     wait_until("the add-on and its works to be gone", PATIENCE, || {
-        let addons = hub.get_json(&["managedclusteraddons", "-A", "--field-selector", "metadata.name=tenant-records"])?;
-        let works = hub.get_json(&["manifestworks", "-A", "-l", "open-cluster-management.io/addon-name=tenant-records"])?;
-        let empty = |list: &Value| list["items"].as_array().is_some_and(Vec::is_empty);
-        Ok((empty(&addons) && empty(&works)).then_some(()))
+        let addons = list(rig, &["managedclusteraddons", "-A", "--field-selector", "metadata.name=tenant-records"])?;
+        Ok((addons.is_empty() && works(rig, &["-A"])?.is_empty()).then_some(()))
     })?;
     for kind in ["tenantdeploymentrecords", "tenantdeploymentrecordpages", "tenantrecordreports"] {
         let crd = format!("{kind}.tenancy.open-cluster-management.io");
@@ -157,9 +155,23 @@ pub fn rows(rig: &Rig, namespace: &str, record: &str) -> Result<std::collections
 /// # Errors
 /// When the hub can't be read.
 pub fn pages(rig: &Rig, namespace: &str, record: &str) -> Result<Vec<Value>> {
-    let list = rig.hub().get_json(&["tenantdeploymentrecordpages", "--namespace", namespace])?;
-    let of_record = |page: &&Value| page["recordName"] == record;
-    Ok(list["items"].as_array().into_iter().flatten().filter(of_record).cloned().collect())
+    let mut pages = list(rig, &["tenantdeploymentrecordpages", "--namespace", namespace])?;
+    pages.retain(|page| page["recordName"] == record);
+    Ok(pages)
+}
+
+/// The works that deploy the agent, in these namespaces (`-A`, or `-n` and one).
+///
+/// # Errors
+/// When the hub can't be read.
+pub fn works(rig: &Rig, namespaces: &[&str]) -> Result<Vec<Value>> {
+    let label = ["manifestworks", "-l", "open-cluster-management.io/addon-name=tenant-records"];
+    list(rig, &[&label, namespaces].concat())
+}
+
+fn list(rig: &Rig, arguments: &[&str]) -> Result<Vec<Value>> {
+    let list = rig.hub().find_json(arguments)?;
+    Ok(list.and_then(|list| list["items"].as_array().cloned()).unwrap_or_default())
 }
 
 /// The status of a condition in an object's status.

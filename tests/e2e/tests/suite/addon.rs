@@ -22,11 +22,11 @@ fn disabled_nothing_of_it_is_left_and_enabled_again_it_works() -> Result<()> {
     rig.clusteradm(&["addon", "disable", "--names", NAME, "--clusters", "cluster1"])?;
     wait_until("the add-on to be gone from hub and member", PATIENCE, || {
         let addon = rig.hub().find_json(&["managedclusteraddon", NAME, "-n", "cluster1"])?;
-        let works = rig.hub().get_json(&["manifestworks", "-n", "cluster1", "-l", "open-cluster-management.io/addon-name=tenant-records"])?;
+        let works = product::works(rig, &["-n", "cluster1"])?;
         let roles = rig.hub().find_json(&["role", AGENT, "-n", "cluster1"])?;
         let agent = member.find_json(&["deployment", AGENT, "-n", AGENT_NAMESPACE])?;
         let gone = addon.is_none() && roles.is_none() && agent.is_none();
-        Ok((gone && works["items"].as_array().is_some_and(Vec::is_empty)).then_some(()))
+        Ok((gone && works.is_empty()).then_some(()))
     })?;
     wait_record("says that the add-on isn't enabled", Duration::from_secs(30), |record| {
         finding(record, "AddOnNotEnabled") == 1

@@ -44,7 +44,11 @@ fn a_request_by_somebody_else_is_denied_with_a_reason() -> Result<()> {
 #[test]
 fn the_agents_hold_certificates_that_the_manager_approved() -> Result<()> {
     let rig = rig()?;
-    let requests = rig.hub().get_json(&["certificatesigningrequests", "-l", "open-cluster-management.io/addon-name=tenant-records"])?;
+    let requests = rig.hub().get_json(&[
+        "certificatesigningrequests",
+        "-l",
+        "open-cluster-management.io/addon-name=tenant-records",
+    ])?;
     let requests = requests["items"].as_array().context("a list")?;
     let approved = |request: &&Value| {
         request["status"]["conditions"].as_array().into_iter().flatten().any(|c| c["type"] == "Approved")

@@ -32,7 +32,11 @@ fn killed_and_restarted_it_never_publishes_anything_wrong() -> Result<()> {
     for record in records.stop()? {
         let clusters = &record["status"]["clusterNames"];
         ensure!(*clusters == json!(["cluster1", "cluster2"]), "a record over {clusters} was published");
-        ensure!(product::condition(&record, "SourcesResolved").as_deref() == Some("True"), "wrong: {}", record["status"]);
+        ensure!(
+            product::condition(&record, "SourcesResolved").as_deref() == Some("True"),
+            "wrong: {}",
+            record["status"]
+        );
     }
     for page in pages.stop()? {
         ensure!(page["contents"] == "Workload" || page["count"] == json!(2), "a page lost rows: {page}");

@@ -26,8 +26,16 @@ fn a_bad_record_is_refused_with_field_and_remedy() -> Result<()> {
             "spec.workload[1]",
             "Duplicate value",
         ),
-        (json!({"workload": [{"name": "a", "manifest": secret}]}), "spec.workload[0].manifest", "Secrets can't be recorded"),
-        (json!({"workload": [{"name": "a", "manifests": [config_map, list]}]}), "spec.workload[0].manifests[1]", "a list hides"),
+        (
+            json!({"workload": [{"name": "a", "manifest": secret}]}),
+            "spec.workload[0].manifest",
+            "Secrets can't be recorded",
+        ),
+        (
+            json!({"workload": [{"name": "a", "manifests": [config_map, list]}]}),
+            "spec.workload[0].manifests[1]",
+            "a list hides",
+        ),
         (
             json!({"workload": [{"name": "a", "manifest": {"apiVersion": "v1", "kind": "ConfigMap"}}]}),
             "spec.workload[0].manifest",
@@ -38,8 +46,16 @@ fn a_bad_record_is_refused_with_field_and_remedy() -> Result<()> {
             "spec.workload[0]",
             "clusterName narrows an entry with manifest or manifests only",
         ),
-        (json!({"configRefs": [{"resource": "secrets", "name": "x"}]}), "spec.configRefs[0]", "Secrets can't be recorded"),
-        (json!({"configRefs": [{"resource": "configmaps"}]}), "spec.configRefs[0]", "give exactly one of name, selector"),
+        (
+            json!({"configRefs": [{"resource": "secrets", "name": "x"}]}),
+            "spec.configRefs[0]",
+            "Secrets can't be recorded",
+        ),
+        (
+            json!({"configRefs": [{"resource": "configmaps"}]}),
+            "spec.configRefs[0]",
+            "give exactly one of name, selector",
+        ),
         (json!({"placementRefs": [{"name": "a"}, {"name": "a"}]}), "spec.placementRefs", "name each Placement once"),
         (json!({"placementRefs": [{"name": "a", "selector": {}}]}), "spec.placementRefs[0]", "give exactly one of"),
         (json!({"environment": "a b"}), "spec.environment", "should match"),

@@ -23,10 +23,19 @@ fn allowed(user: &str, groups: &[&str], verb: &str, resource: &str, namespace: &
 
 #[test]
 fn the_manager_reads_no_secrets_and_deploys_nothing() -> Result<()> {
-    for (verb, resource) in [("get", "secrets"), ("list", "secrets"), ("create", "deployments"), ("create", "clusterroles"), ("impersonate", "users")] {
+    for (verb, resource) in [
+        ("get", "secrets"),
+        ("list", "secrets"),
+        ("create", "deployments"),
+        ("create", "clusterroles"),
+        ("impersonate", "users"),
+    ] {
         ensure!(!allowed(MANAGER, &[], verb, resource, HUB_NAMESPACE)?, "the manager may {verb} {resource}");
     }
-    ensure!(allowed(MANAGER, &[], "list", "tenantconfigs.acme.example.io", "tenant-a")?, "the manager may not read configKinds");
+    ensure!(
+        allowed(MANAGER, &[], "list", "tenantconfigs.acme.example.io", "tenant-a")?,
+        "the manager may not read configKinds"
+    );
     Ok(())
 }
 
@@ -55,7 +64,8 @@ fn tenants_write_records_and_only_read_pages() -> Result<()> {
         let name = role["metadata"]["name"].as_str().unwrap_or_default();
         let verbs = |resource: &str| -> Vec<Value> {
             let rules = role["rules"].as_array().into_iter().flatten();
-            let about = rules.filter(|rule| rule["resources"].as_array().is_some_and(|list| list.contains(&json!(resource))));
+            let about =
+                rules.filter(|rule| rule["resources"].as_array().is_some_and(|list| list.contains(&json!(resource))));
             about.flat_map(|rule| rule["verbs"].as_array().cloned().unwrap_or_default()).collect()
         };
         let writes = verbs("tenantdeploymentrecords").contains(&json!("update"));
@@ -72,7 +82,8 @@ fn tenants_write_records_and_only_read_pages() -> Result<()> {
 fn pods_run_with_the_least_privilege() -> Result<()> {
     let rig = rig()?;
     let manager = rig.hub().get_json(&["pods", "-n", HUB_NAMESPACE, "-l", "app.kubernetes.io/name=tenant-records"])?;
-    let agent = rig.member("cluster1").get_json(&["pods", "-A", "-l", "app.kubernetes.io/name=tenant-records-agent"])?;
+    let agent =
+        rig.member("cluster1").get_json(&["pods", "-A", "-l", "app.kubernetes.io/name=tenant-records-agent"])?;
     for list in [manager, agent] {
         let pods = list["items"].as_array().cloned().unwrap_or_default();
         ensure!(!pods.is_empty(), "no pod");
