@@ -26,7 +26,7 @@ fn odd(value: &Value, choices: &mut impl Iterator<Item = u8>, text: &str) -> Val
             Value::Object(odd_fields)
         }
         Value::Array(items) => Value::Array(items.iter().map(|item| odd(item, choices, text)).collect()),
-        Value::String(_) if choices.next().unwrap_or_default() % 2 == 0 => Value::String(text.to_owned()),
+        Value::String(_) if choices.next().unwrap_or_default().is_multiple_of(2) => Value::String(text.to_owned()),
         other => other.clone(),
     }
 }

@@ -18,6 +18,8 @@ use crate::rig::Rig;
 pub const NAME: &str = "tenant-records";
 /// Where the hub manager runs.
 pub const HUB_NAMESPACE: &str = "open-cluster-management";
+/// The hub manager's pods.
+pub const MANAGER: &str = "app.kubernetes.io/name=tenant-records-hub";
 /// How long anything may take that is done by controllers alone.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 

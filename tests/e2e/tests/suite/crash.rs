@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use rig::product::{self, HUB_NAMESPACE};
+use rig::product::{self, HUB_NAMESPACE, MANAGER};
 use rig::{Signal, wait_until};
 use serde_json::json;
 
 use crate::fixture::{NAMESPACE, RECORD, rig};
 use crate::watcher::Watcher;
-
-const MANAGER: &str = "app.kubernetes.io/name=tenant-records";
 
 #[test]
 fn killed_and_restarted_it_never_publishes_anything_wrong() -> Result<()> {

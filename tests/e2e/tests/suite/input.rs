@@ -66,7 +66,10 @@ fn a_bad_record_is_refused_with_field_and_remedy() -> Result<()> {
             "apiVersion": "tenancy.open-cluster-management.io/v1alpha1", "kind": "TenantDeploymentRecord",
             "metadata": {"name": "bad", "namespace": NAMESPACE}, "spec": spec,
         });
-        let Err(error) = rig()?.hub().apply(&record.to_string()) else { bail!("accepted: {record}") };
+        let create = ["create", "--dry-run=server", "-f", "-"];
+        let Err(error) = rig()?.hub().kubectl_with_input(&create, &record.to_string()) else {
+            bail!("accepted: {record}")
+        };
         let error = format!("{error:#}");
         ensure!(error.contains(field) && error.contains(remedy), "{record} was refused with: {error}");
     }

@@ -1,12 +1,12 @@
 //! What the manager and the agent may do, asked of the real authorizer, and how their pods run.
 
 use anyhow::{Result, ensure};
-use rig::product::HUB_NAMESPACE;
+use rig::product::{self, HUB_NAMESPACE};
 use serde_json::{Value, json};
 
 use crate::fixture::rig;
 
-const MANAGER: &str = "system:serviceaccount:open-cluster-management:tenant-records-hub";
+const MANAGER_USER: &str = "system:serviceaccount:open-cluster-management:tenant-records-hub";
 const AGENT_GROUP: &str = "system:open-cluster-management:cluster:cluster1:addon:tenant-records";
 
 fn allowed(user: &str, groups: &[&str], verb: &str, resource: &str, namespace: &str) -> Result<bool> {
@@ -16,7 +16,7 @@ fn allowed(user: &str, groups: &[&str], verb: &str, resource: &str, namespace: &
     }
     // can-i exits with 1 for "no".
     let answer = rig()?.hub().kubectl(&arguments);
-    let text = answer.map_or_else(|error| format!("{error:#}"), |text| text);
+    let text = answer.unwrap_or_else(|error| format!("{error:#}"));
     ensure!(text.contains("yes") || text.contains("no"), "no answer: {text}");
     Ok(text.trim().ends_with("yes"))
 }
@@ -30,10 +30,10 @@ fn the_manager_reads_no_secrets_and_deploys_nothing() -> Result<()> {
         ("create", "clusterroles"),
         ("impersonate", "users"),
     ] {
-        ensure!(!allowed(MANAGER, &[], verb, resource, HUB_NAMESPACE)?, "the manager may {verb} {resource}");
+        ensure!(!allowed(MANAGER_USER, &[], verb, resource, HUB_NAMESPACE)?, "the manager may {verb} {resource}");
     }
     ensure!(
-        allowed(MANAGER, &[], "list", "tenantconfigs.acme.example.io", "tenant-a")?,
+        allowed(MANAGER_USER, &[], "list", "tenantconfigs.acme.example.io", "tenant-a")?,
         "the manager may not read configKinds"
     );
     Ok(())
@@ -81,7 +81,7 @@ fn tenants_write_records_and_only_read_pages() -> Result<()> {
 #[test]
 fn pods_run_with_the_least_privilege() -> Result<()> {
     let rig = rig()?;
-    let manager = rig.hub().get_json(&["pods", "-n", HUB_NAMESPACE, "-l", "app.kubernetes.io/name=tenant-records"])?;
+    let manager = rig.hub().get_json(&["pods", "-n", HUB_NAMESPACE, "-l", product::MANAGER])?;
     let agent =
         rig.member("cluster1").get_json(&["pods", "-A", "-l", "app.kubernetes.io/name=tenant-records-agent"])?;
     for list in [manager, agent] {
