@@ -34,9 +34,9 @@ struct Running {
 /// Which watches started and stopped.
 #[derive(Debug, Default)]
 pub struct ConfigChanges {
-    /// Kinds with the number of their new watch.
-    pub started: Vec<(ConfigKind, u64)>,
-    /// Kinds without a watch.
+    /// Kinds with the number of their new watch and the namespaces that it covers.
+    pub started: Vec<(ConfigKind, u64, BTreeSet<String>)>,
+    /// Kinds that nobody asks about any more.
     pub stopped: Vec<ConfigKind>,
 }
 
@@ -51,9 +51,12 @@ impl ConfigWatches {
     pub fn set(&mut self, wanted: HashMap<ConfigKind, BTreeSet<String>>) -> ConfigChanges {
         let mut changes = ConfigChanges::default();
         self.running.retain(|kind, running| {
-            let stays = wanted.get(kind).is_some_and(|namespaces| namespaces.is_subset(&running.namespaces));
+            let now = wanted.get(kind);
+            let stays = now.is_some_and(|namespaces| namespaces.is_subset(&running.namespaces));
             if !stays {
                 running.task.abort();
+            }
+            if now.is_none() {
                 changes.stopped.push(kind.clone());
             }
             stays
@@ -71,7 +74,7 @@ impl ConfigWatches {
                 namespaces: namespaces.clone(),
                 events: self.events.clone(),
             };
-            changes.started.push((kind.clone(), self.started));
+            changes.started.push((kind.clone(), self.started, namespaces.clone()));
             self.running.insert(kind, Running { namespaces, task: tokio::spawn(watch.run()).abort_handle() });
         }
         changes
@@ -99,33 +102,42 @@ impl KindWatch {
         let mut wait = ASK_AGAIN.0;
         loop {
             match discover(&self.client, &self.kind).await {
-                Ok(Some(resource)) => {
-                    wait = ASK_AGAIN.0;
-                    self.relay(&resource).await;
-                }
+                Ok(Some(resource)) if self.relay(&resource).await => wait = ASK_AGAIN.0,
+                Ok(Some(_)) => {}
                 Ok(None) => self.unreadable(Unreadable::NotServed).await,
-                Err(error) => tracing::warn!(kind = %self.kind, %error, "can't find out how a kind is served"),
+                Err(error) => {
+                    tracing::warn!(kind = %self.kind, %error, "can't find out how a kind is served");
+                    self.unreadable(Unreadable::Failed).await;
+                }
             }
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(ASK_AGAIN.1);
         }
     }
 
-    /// Relays the objects until the kind isn't served any more.
-    async fn relay(&self, resource: &ApiResource) {
+    /// Relays the objects until the kind isn't served or readable any more; tells whether it ever listed.
+    async fn relay(&self, resource: &ApiResource) -> bool {
         let updates = watch::<DynamicObject>(Api::all_with(self.client.clone(), resource), watcher::Config::default());
         let mut updates = std::pin::pin!(updates);
+        let mut listed = false;
         while let Some(update) = updates.next().await {
             match update {
                 Update::Applied(object) if !self.is_wanted(&object) => {}
-                Update::Failed(Failure { code: Some(404), .. }) => return,
-                Update::Failed(Failure { code: Some(403), .. }) => self.unreadable(Unreadable::Forbidden).await,
+                Update::Failed(Failure { code: Some(404), .. }) => return listed,
+                Update::Failed(Failure { code: Some(403), .. }) => {
+                    self.unreadable(Unreadable::Forbidden).await;
+                    return listed;
+                }
+                // A watch that has listed goes on by itself, and what it knows is true enough meanwhile.
+                Update::Failed(_) if !listed => self.unreadable(Unreadable::Failed).await,
                 other => {
+                    listed |= matches!(other, Update::Synced);
                     let rows = other.map(|object| (ObjectKey::of(&object), ConfigRow::from(object)));
                     self.send(Event::Config(self.kind.clone(), self.number, rows)).await;
                 }
             }
         }
+        listed
     }
 
     fn is_wanted(&self, object: &DynamicObject) -> bool {
@@ -150,7 +162,7 @@ async fn discover(client: &Client, kind: &ConfigKind) -> Result<Option<ApiResour
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
         Err(error) => return Err(error),
     };
-    let mut resources = group.recommended_resources().into_iter();
+    let mut resources = group.resources_by_stability().into_iter();
     let found = resources
         .find(|(resource, capabilities)| resource.plural == kind.resource && capabilities.scope == Scope::Namespaced);
     Ok(found.map(|(resource, _)| resource))

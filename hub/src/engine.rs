@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::config_watches::ConfigChanges;
 use crate::fold::{Inputs, Output, Settings, config_kinds, fold, pages_of};
-use crate::index::rows::{ClusterFacts, ClusterNames, PageRow};
+use crate::index::rows::{ClusterFacts, ClusterMemory, ClusterNames, PageRow};
 use crate::index::{ConfigKind, Event, Index, Rows};
 
 /// How long after its first change a quiet record is folded.
@@ -57,6 +57,13 @@ pub struct Flush {
     pub status: Option<(String, Box<TenantDeploymentRecordStatus>)>,
 }
 
+impl Flush {
+    /// The pages that are to be written.
+    pub fn page_keys(&self) -> impl Iterator<Item = ObjectKey> {
+        self.pages.iter().map(|page| ObjectKey::new(&self.key.namespace, page.name()))
+    }
+}
+
 /// One write of a page.
 #[derive(Debug)]
 pub enum PageWrite {
@@ -70,10 +77,22 @@ pub enum PageWrite {
     },
 }
 
+impl PageWrite {
+    /// The page's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Create(page) | Self::Replace(page) => page.metadata.name.as_deref().unwrap_or_default(),
+            Self::Delete { name, .. } => name,
+        }
+    }
+}
+
 /// What became of a flush.
 #[derive(Debug, Default)]
 pub struct Written {
     pub key: ObjectKey,
+    /// The pages that were to be written.
+    pub wrote: BTreeSet<ObjectKey>,
     /// Pages as the API server now holds them.
     pub pages: Vec<TenantDeploymentRecordPage>,
     /// Names of deleted pages.
@@ -93,6 +112,8 @@ struct State {
     pages_written: Option<Instant>,
     root_written: Option<Instant>,
     failures: u32,
+    /// After a failed write, nothing before that.
+    not_before: Option<Instant>,
     members: ClusterNames,
     /// Reads that the last fold asked for; a value when it has come.
     reads: HashMap<String, Option<Option<ClusterFacts>>>,
@@ -104,6 +125,8 @@ pub struct Engine {
     index: Index,
     settings: Settings,
     states: HashMap<ObjectKey, State>,
+    /// Pages that are being written, and whether they were deleted meanwhile: then what the write says is outdated.
+    pages_in_flight: HashMap<ObjectKey, bool>,
     leading: bool,
 }
 
@@ -132,7 +155,14 @@ impl Engine {
         let was_synced = self.index.is_synced();
         let event = match event {
             Event::Record(update) => Event::Record(self.newest_record(update)),
-            Event::Page(update) => Event::Page(self.newest_page(update)),
+            Event::Page(update) => {
+                if let Update::Deleted(key) = &update
+                    && let Some(deleted) = self.pages_in_flight.get_mut(key)
+                {
+                    *deleted = true;
+                }
+                Event::Page(self.newest_page(update))
+            }
             other => other,
         };
         let mut dirty = self.index.apply(event);
@@ -154,23 +184,33 @@ impl Engine {
 
     /// Takes in what became of a flush.
     pub fn written(&mut self, written: Written, now: Instant) {
+        let outdated: Vec<_> = self.pages_in_flight.extract_if(|key, _| written.wrote.contains(key)).collect();
+        let outdated: BTreeSet<_> = outdated.into_iter().filter(|(_, deleted)| *deleted).map(|(key, _)| key).collect();
         for page in &written.pages {
             let key = ObjectKey::of(page);
-            self.handle(Event::Page(Update::Applied((key, Arc::new(PageRow::from(page))))), now);
+            if !outdated.contains(&key) {
+                self.handle(Event::Page(Update::Applied((key, Arc::new(PageRow::from(page))))), now);
+            }
         }
         for name in written.deleted {
             self.handle(Event::Page(Update::Deleted(ObjectKey::new(&written.key.namespace, name))), now);
         }
         if let Some(record) = written.record {
-            self.handle(Event::Record(Update::Applied((written.key.clone(), record))), now);
+            // It may have been deleted meanwhile, and another may have its name.
+            let known = self.index.records.get(&written.key);
+            if known.is_some_and(|known| known.metadata.uid == record.metadata.uid) {
+                self.handle(Event::Record(Update::Applied((written.key.clone(), record))), now);
+            }
         }
         let Some(state) = self.states.get_mut(&written.key) else { return };
         state.writing = false;
         if written.failed {
             state.failures += 1;
-            state.due = Some(now + back_off(state.failures));
+            state.not_before = Some(now + back_off(state.failures));
+            state.due = state.not_before;
         } else {
             state.failures = 0;
+            state.not_before = None;
         }
     }
 
@@ -190,8 +230,8 @@ impl Engine {
         for kind in &changes.stopped {
             self.index.forget_config(kind);
         }
-        for (kind, watch) in changes.started {
-            self.index.expect_config(kind, watch);
+        for (kind, watch, namespaces) in changes.started {
+            self.index.expect_config(kind, watch, namespaces);
         }
     }
 
@@ -203,8 +243,8 @@ impl Engine {
         self.states.values().filter(|state| !state.writing).filter_map(|state| state.due).min()
     }
 
-    /// Folds every record that is due and gives out what is to be done.
-    pub fn run(&mut self, now: Instant, wall: Timestamp) -> Effects {
+    /// Folds records that are due, until there are `room` of them to be written, and gives out what is to be done.
+    pub fn run(&mut self, now: Instant, wall: Timestamp, room: usize) -> Effects {
         let mut effects = Effects::default();
         if !self.leading || !self.index.is_synced() {
             return effects;
@@ -212,7 +252,13 @@ impl Engine {
         let is_due = |state: &State| !state.writing && state.due.is_some_and(|due| due <= now);
         let due: Vec<_> = self.states.iter().filter(|(_, state)| is_due(state)).map(|(key, _)| key.clone()).collect();
         for key in due {
+            if effects.flushes.len() >= room {
+                break;
+            }
             self.fold_one(key, now, wall, &mut effects);
+        }
+        for flush in &effects.flushes {
+            self.pages_in_flight.extend(flush.page_keys().map(|key| (key, false)));
         }
         effects
     }
@@ -225,7 +271,7 @@ impl Engine {
             self.index.set_members(&key, &state.members, &ClusterNames::new());
             return;
         };
-        if record.metadata.deletion_timestamp.is_some() || !configs_known(&self.index, &record) {
+        if record.metadata.deletion_timestamp.is_some() || !configs_known(&self.index, &key, &record) {
             return;
         }
         let reads = state.reads.iter().filter_map(|(cluster, read)| Some((cluster.clone(), read.clone()?))).collect();
@@ -249,7 +295,7 @@ impl Engine {
     fn mark(&mut self, key: ObjectKey, now: Instant) {
         let state = self.states.entry(key).or_default();
         let earliest = state.pages_written.map_or(now, |written| written + PAGES);
-        let due = earliest.max(now + FIRST);
+        let due = earliest.max(now + FIRST).max(state.not_before.unwrap_or(now));
         state.due = Some(state.due.map_or(due, |known| known.min(due)));
     }
 
@@ -293,8 +339,9 @@ impl State {
 }
 
 /// Whether for every kind of configuration object of the record it's known what is there.
-fn configs_known(index: &Index, record: &TenantDeploymentRecord) -> bool {
-    config_kinds(record).iter().all(|kind| index.configs.get(kind).is_some_and(|table| table.is_known()))
+fn configs_known(index: &Index, key: &ObjectKey, record: &TenantDeploymentRecord) -> bool {
+    let is_known = |kind| index.configs.get(kind).is_some_and(|table| table.is_known(&key.namespace));
+    config_kinds(record).iter().all(is_known)
 }
 
 /// What differs between how a record should look and how it looks; nothing when nothing does.
@@ -341,7 +388,7 @@ fn page_writes(
     wanted: Vec<TenantDeploymentRecordPage>,
 ) -> Vec<PageWrite> {
     let mut existing: HashMap<&str, &PageRow> = pages_of(index, key, record).collect();
-    let mut writes = Vec::new();
+    let (mut writes, mut losing) = (Vec::new(), Vec::new());
     for mut page in wanted {
         let name = page.metadata.name.as_deref().unwrap_or_default();
         match existing.remove(name) {
@@ -350,10 +397,16 @@ fn page_writes(
             Some(known) => {
                 page.metadata.resource_version = Some(known.resource_version.clone());
                 page.metadata.uid = Some(known.uid.clone());
-                writes.push(PageWrite::Replace(Box::new(page)));
+                let stays =
+                    |memory: &ClusterMemory| page.spec.clusters.iter().any(|r| r.cluster_name == memory.cluster);
+                let loses = !known.clusters.iter().all(stays);
+                let group = if loses { &mut losing } else { &mut writes };
+                group.push(PageWrite::Replace(Box::new(page)));
             }
         }
     }
+    // A row that moves must be on its new page before it leaves the old one: only there stands that it is held.
+    writes.append(&mut losing);
     let mut obsolete: Vec<_> = existing.into_iter().collect();
     obsolete.sort_by_key(|(name, _)| *name);
     writes.extend(obsolete.into_iter().map(|(name, page)| PageWrite::Delete {

@@ -22,6 +22,8 @@ use crate::writer::Writer;
 const BATCH: usize = 4096;
 /// Records written at the same time.
 const FLUSHES: usize = 32;
+/// ManagedClusters read at the same time.
+const READS: usize = 16;
 /// How long writes under way may take at the end.
 const FINISH: std::time::Duration = std::time::Duration::from_secs(5);
 /// How long to wait before reading again what couldn't be read.
@@ -44,6 +46,7 @@ pub async fn run(
     let outside = Outside {
         writer: Writer::new(client, leadership.clone()),
         slots: Arc::new(Semaphore::new(FLUSHES)),
+        readers: Arc::new(Semaphore::new(READS)),
         done: done_sender,
         metrics: metrics.clone(),
     };
@@ -51,7 +54,8 @@ pub async fn run(
     let mut batch = Vec::with_capacity(BATCH);
     let (mut leading, mut records_changed) = (false, false);
     loop {
-        let next_due = engine.next_due();
+        // While every writer is busy there is nothing to fold for; the end of a write goes on.
+        let next_due = engine.next_due().filter(|_| outside.room() > 0);
         tokio::select! {
             count = events.recv_many(&mut batch, BATCH) => anyhow::ensure!(count > 0, "all watches ended"),
             Some(done) = done.recv() => take_in(&mut engine, done),
@@ -76,7 +80,7 @@ pub async fn run(
             }
         }
         let started = Instant::now();
-        let effects = engine.run(started, Timestamp::now());
+        let effects = engine.run(started, Timestamp::now(), outside.room());
         if !effects.flushes.is_empty() {
             metrics.fold_seconds.observe(started.elapsed().as_secs_f64());
         }
@@ -106,17 +110,23 @@ fn take_in(engine: &mut Engine, done: Done) {
 struct Outside {
     writer: Writer,
     slots: Arc<Semaphore>,
+    readers: Arc<Semaphore>,
     done: mpsc::UnboundedSender<Done>,
     metrics: Metrics,
 }
 
 impl Outside {
+    /// How many more records can be written at once.
+    fn room(&self) -> usize {
+        self.slots.available_permits()
+    }
+
     fn start(&self, effects: Effects, tasks: &mut JoinSet<()>) {
         for flush in effects.flushes {
-            let (writer, slots, done, metrics) =
-                (self.writer.clone(), self.slots.clone(), self.done.clone(), self.metrics.clone());
+            let (writer, done, metrics) = (self.writer.clone(), self.done.clone(), self.metrics.clone());
+            // The engine gives out no more than there is room for.
+            let slot = self.slots.clone().try_acquire_owned();
             tasks.spawn(async move {
-                let _slot = slots.acquire_owned().await;
                 metrics.flushing.inc();
                 let started = Instant::now();
                 let written = writer.flush(flush).await;
@@ -124,13 +134,15 @@ impl Outside {
                 let result = if written.failed { "error" } else { "ok" };
                 metrics.flushes.get_or_create(&ResultLabel { result }).inc();
                 metrics.flushing.dec();
+                drop(slot);
                 // The receiver is gone only when the process ends.
                 let _ = done.send(Done::Written(written));
             });
         }
         for read in effects.reads {
-            let (writer, done) = (self.writer.clone(), self.done.clone());
+            let (writer, done, readers) = (self.writer.clone(), self.done.clone(), self.readers.clone());
             tasks.spawn(async move {
+                let _reader = readers.acquire_owned().await;
                 let facts = loop {
                     match writer.read(&read).await {
                         Ok(facts) => break facts,

@@ -42,14 +42,17 @@ impl Writer {
         Self { client, leadership }
     }
 
-    /// Writes a record's pages, then its root. What couldn't be written is told, logged and left to the next try.
+    /// Writes a record's pages in order, then its root, until something can't be written; that is told, logged and
+    /// left to the next try with all that follows.
     pub async fn flush(&self, flush: Flush) -> Written {
-        let mut written = Written { key: flush.key.clone(), ..Written::default() };
+        let wrote = flush.page_keys().collect();
+        let mut written = Written { key: flush.key.clone(), wrote, ..Written::default() };
         for page in flush.pages {
             let name = page.name().to_owned();
             if let Err(error) = self.write_page(&flush.key, page, &mut written).await {
                 report(&flush.key, &format!("page {name}"), &error);
                 written.failed = true;
+                return written;
             }
         }
         if let Some((resource_version, status)) = flush.status {
@@ -115,15 +118,6 @@ impl Writer {
             return Err(Error::NotLeading);
         }
         Ok(tokio::time::timeout(TIMEOUT, request).await??)
-    }
-}
-
-impl PageWrite {
-    fn name(&self) -> &str {
-        match self {
-            Self::Create(page) | Self::Replace(page) => page.metadata.name.as_deref().unwrap_or_default(),
-            Self::Delete { name, .. } => name,
-        }
     }
 }
 

@@ -223,6 +223,8 @@ pub enum FindingType {
     ConfigNotFound,
     /// The manager may not read a kind of configuration object.
     ConfigForbidden,
+    /// A kind of configuration object can't be read at the moment; what was known of it stays.
+    ConfigUnreadable,
     /// A ManifestWork could not be applied.
     WorkApplyFailed,
     /// A Placement chooses a cluster and there is no ManifestWork for it.

@@ -87,12 +87,13 @@ impl Server {
     fn pass(&mut self, duration: Duration) -> Effects {
         self.now += duration;
         self.wall += jiff::SignedDuration::try_from(duration).unwrap();
-        self.engine.run(self.now, self.wall)
+        self.engine.run(self.now, self.wall, usize::MAX)
     }
 
     /// Does what a flush says and tells the engine.
     fn write(&mut self, flush: Flush) -> Written {
-        let mut written = Written { key: flush.key, ..Written::default() };
+        let wrote = flush.page_keys().collect();
+        let mut written = Written { key: flush.key, wrote, ..Written::default() };
         for page in flush.pages {
             self.version += 1;
             match page {
@@ -233,9 +234,14 @@ fn a_failed_write_is_tried_again_ever_more_slowly() {
         }
     }
     let waits: Vec<_> = tries.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
+    server.cluster("a", false);
+    assert_eq!(server.pass(Duration::from_millis(500)).flushes.len(), 0, "an event is no reason to hurry");
     assert_eq!(waits[..6], [500, 1000, 2000, 4000, 8000, 16_000]);
     assert!(waits.iter().all(|wait| *wait <= 60_000), "{waits:?}");
-    assert!(server.settle() > 0, "and it heals");
+    for _ in 0..7 {
+        server.settle();
+    }
+    assert_eq!(server.status().clusters.total, 1, "and it heals");
 }
 
 #[test]
@@ -260,6 +266,28 @@ fn a_cluster_lost_in_an_outage_is_read_once_and_held() {
         server.settle();
     }
     assert_eq!(server.status().clusters.total, 0, "back for longer than the grace, and not chosen");
+}
+
+#[test]
+fn a_write_that_ends_after_its_object_was_deleted_brings_nothing_back() {
+    let mut server = Server::synced();
+    let flush = server.pass(Duration::from_millis(100)).flushes.pop().unwrap();
+    let page = flush.page_keys().next().unwrap();
+    let written = server.write(flush);
+    server.engine.handle(Event::Page(Update::Deleted(page.clone())), server.now);
+    server.engine.handle(Event::Record(Update::Deleted(key("sample"))), server.now);
+    server.engine.written(written, server.now);
+    assert!(server.engine.index().pages.get(&page).is_none());
+    assert!(server.engine.index().records.get(&key("sample")).is_none());
+    assert_eq!(server.settle(), 0);
+}
+
+#[test]
+fn no_more_is_folded_than_can_be_written() {
+    let mut server = Server::synced();
+    server.now += Duration::from_secs(1);
+    assert_eq!(server.engine.run(server.now, server.wall, 0).flushes.len(), 0);
+    assert_eq!(server.engine.run(server.now, server.wall, 1).flushes.len(), 1);
 }
 
 #[test]

@@ -25,9 +25,14 @@ pub(super) fn resolve(inputs: &Inputs<'_>, findings: &mut Findings) -> Config {
         match table.unreadable {
             Some(Unreadable::Forbidden) => findings.add(FindingType::ConfigForbidden, kind.to_string()),
             Some(Unreadable::NotServed) => findings.add(FindingType::ConfigNotFound, kind.to_string()),
+            Some(Unreadable::Failed) => findings.add(FindingType::ConfigUnreadable, kind.to_string()),
             None => {}
         }
-        for (name, row) in referenced(inputs, reference, table) {
+        let objects = referenced(inputs, reference, table);
+        if objects.is_empty() && table.unreadable.is_none() {
+            findings.add(FindingType::ConfigNotFound, format!("{kind} by selector"));
+        }
+        for (name, row) in objects {
             if row.is_none() && table.unreadable.is_none() {
                 findings.add(FindingType::ConfigNotFound, format!("{kind} {name}"));
             }

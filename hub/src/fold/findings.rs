@@ -46,6 +46,9 @@ fn meaning(type_: FindingType) -> &'static str {
         FindingType::ConfigForbidden => {
             "the hub manager may not read this kind; a hub admin can add it to the chart's configKinds"
         }
+        FindingType::ConfigUnreadable => {
+            "the hub manager can't read this kind at the moment; what it knew before stays"
+        }
         FindingType::WorkApplyFailed => "the ManifestWork could not be applied",
         FindingType::DecisionWithoutWork => "chosen, but the ManifestWorkReplicaSet has no ManifestWork there",
         FindingType::WorkWithoutDecision => "a ManifestWork is there, but no Placement chooses the cluster",

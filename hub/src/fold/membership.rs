@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use tenant_records_api::{FindingType, Held, PlacementReference, PlacementSource, RowPlacement};
+use tenant_records_api::{FindingType, Held, PlacementSource, RowPlacement};
 use tenant_records_runtime::ObjectKey;
 
 use super::findings::Findings;
@@ -71,7 +71,7 @@ pub(super) fn resolve(inputs: &Inputs<'_>, previous: &Previous<'_>, findings: &m
 
 fn choose_by_placements(inputs: &Inputs<'_>, membership: &mut Membership, findings: &mut Findings) {
     let namespace = &inputs.key.namespace;
-    for name in placement_names(inputs) {
+    for name in placement_names(inputs, findings) {
         let Some(placement) = inputs.index.placements.get(&ObjectKey::new(namespace, &name)) else {
             findings.add(FindingType::PlacementNotFound, &name);
             membership.sources.push(PlacementSource {
@@ -101,19 +101,24 @@ fn choose_by_placements(inputs: &Inputs<'_>, membership: &mut Membership, findin
 }
 
 /// The names of the referenced Placements, each once, sorted.
-fn placement_names(inputs: &Inputs<'_>) -> BTreeSet<String> {
+fn placement_names(inputs: &Inputs<'_>, findings: &mut Findings) -> BTreeSet<String> {
     let namespace = &inputs.key.namespace;
     let existing = inputs.index.namespace(namespace).into_iter().flat_map(|names| &names.placements);
-    let selected = |reference: &PlacementReference| {
-        let selector = reference.selector.clone()?;
-        let matching = existing.clone().filter(move |name| {
+    let mut names = BTreeSet::new();
+    for (number, reference) in inputs.record.spec.placement_refs.iter().enumerate() {
+        names.extend(reference.name.clone());
+        let Some(selector) = &reference.selector else { continue };
+        let mut selected = existing.clone().filter(|name| {
             let placement = inputs.index.placements.get(&ObjectKey::new(namespace, *name));
-            placement.is_some_and(|placement| matches(&selector, &placement.labels))
+            placement.is_some_and(|placement| matches(selector, &placement.labels))
         });
-        Some(matching.cloned().collect::<Vec<_>>())
-    };
-    let references = inputs.record.spec.placement_refs.iter();
-    references.flat_map(|r| r.name.clone().into_iter().chain(selected(r).unwrap_or_default())).collect()
+        let first = selected.next();
+        if first.is_none() {
+            findings.add(FindingType::PlacementNotFound, format!("placementRefs[{number}] by selector"));
+        }
+        names.extend(first.into_iter().chain(selected).cloned());
+    }
+    names
 }
 
 /// The clusters that a Placement chooses, with their decision groups.

@@ -211,6 +211,7 @@ fn sources_resolved(findings: &[Finding]) -> Verdict {
                 | FindingType::SourceNotFound
                 | FindingType::ConfigNotFound
                 | FindingType::ConfigForbidden
+                | FindingType::ConfigUnreadable
         )
     };
     let wrong: Vec<_> = findings.iter().filter(about_sources).collect();
@@ -223,7 +224,15 @@ fn sources_resolved(findings: &[Finding]) -> Verdict {
     }
 }
 
+/// A record over nothing isn't well: somebody expects it to be somewhere.
+fn no_clusters() -> Verdict {
+    Verdict::fails("NoClusters", "the record is over no cluster")
+}
+
 fn distributed(rows: &[&ClusterRow], counts: &ClusterCounts) -> Verdict {
+    if counts.total == 0 {
+        return no_clusters();
+    }
     let missing = counts.total - counts.delivered;
     if missing == 0 {
         return Verdict::holds("Delivered", "every cluster holds its newest slice");
@@ -234,6 +243,9 @@ fn distributed(rows: &[&ClusterRow], counts: &ClusterCounts) -> Verdict {
 }
 
 fn reported(rows: &[&ClusterRow], counts: &ClusterCounts) -> Verdict {
+    if counts.total == 0 {
+        return no_clusters();
+    }
     let missing = counts.total - counts.current;
     if missing == 0 {
         return Verdict::holds("Current", "every cluster has a current report");
@@ -247,6 +259,9 @@ fn reported(rows: &[&ClusterRow], counts: &ClusterCounts) -> Verdict {
 }
 
 fn healthy(counts: &ClusterCounts) -> Verdict {
+    if counts.total == 0 {
+        return no_clusters();
+    }
     let unwell = counts.total - counts.healthy;
     if unwell == 0 {
         return Verdict::holds("Healthy", "every cluster is healthy");

@@ -406,19 +406,27 @@ fn config_objects_are_joined_and_unreadable_kinds_found() {
         {"group": "acme.example.io", "resource": "tenantconfigs", "name": "missing"},
         {"resource": "pods", "selector": {}},
     ]}));
-    world.index.expect_config(kind.clone(), 7);
-    world.index.expect_config(forbidden.clone(), 8);
+    world.index.expect_config(kind.clone(), 7, [NAMESPACE.to_owned()].into());
+    world.index.expect_config(forbidden.clone(), 8, [NAMESPACE.to_owned()].into());
     let row = ConfigRow::from(object::<kube::core::DynamicObject>(json!({
         "apiVersion": "acme.example.io/v1", "kind": "TenantConfig",
         "metadata": {"name": "sample", "namespace": NAMESPACE, "generation": 4},
         "spec": {"tier": "gold"}, "status": {"noise": 1},
     })));
-    world.apply(Event::Config(kind.clone(), 7, Update::Applied((ObjectKey::new(NAMESPACE, "sample"), row))));
-    world.apply(Event::Config(kind, 6, Update::Synced));
-    assert!(
-        !world.index.configs.values().any(|table| table.is_known()),
-        "an earlier watch has nothing to say any more"
-    );
+    world.apply(Event::Config(kind.clone(), 7, Update::Applied((ObjectKey::new(NAMESPACE, "sample"), row.clone()))));
+    let known = |world: &World| world.index.configs[&kind].is_known(NAMESPACE);
+    world.apply(Event::Config(kind.clone(), 6, Update::Synced));
+    assert!(!known(&world), "an earlier watch has nothing to say any more");
+    world.apply(Event::Config(kind.clone(), 7, Update::Synced));
+    assert!(known(&world));
+    world.index.expect_config(kind.clone(), 9, [NAMESPACE.to_owned(), "tenant-b".to_owned()].into());
+    assert!(known(&world), "that another tenant asks for the kind holds nobody back who knew it");
+    assert!(!world.index.configs[&kind].is_known("tenant-b"));
+    world.apply(Event::ConfigUnreadable(kind.clone(), 9, crate::index::Unreadable::Failed));
+    assert_eq!(finding(&world.fold(), FindingType::ConfigUnreadable), 1, "told, and what was known stays");
+    world.apply(Event::Config(kind.clone(), 9, Update::Restarted));
+    world.apply(Event::Config(kind.clone(), 9, Update::Applied((ObjectKey::new(NAMESPACE, "sample"), row))));
+    world.apply(Event::Config(kind.clone(), 9, Update::Synced));
     world.apply(Event::ConfigUnreadable(forbidden, 8, crate::index::Unreadable::Forbidden));
 
     let output = world.settle();
@@ -428,6 +436,34 @@ fn config_objects_are_joined_and_unreadable_kinds_found() {
     assert_eq!(output.pages[0].spec.config[0].content, Some(json!({"spec": {"tier": "gold"}})));
     assert_eq!(finding(&output, FindingType::ConfigNotFound), 1);
     assert_eq!(finding(&output, FindingType::ConfigForbidden), 1);
+}
+
+#[test]
+fn selectors_that_match_nothing_are_found_and_a_record_over_nothing_is_not_ready() {
+    let mut world = World::new();
+    world.spec(json!({
+        "placementRefs": [{"selector": {"matchLabels": {"typo": "1"}}}],
+        "workload": [{"name": "w", "manifestWorkReplicaSetRef": {"selector": {"matchLabels": {"typo": "1"}}}}],
+    }));
+    let output = world.settle();
+    assert_eq!(finding(&output, FindingType::PlacementNotFound), 1);
+    assert_eq!(finding(&output, FindingType::SourceNotFound), 1);
+    for type_ in [condition::READY, condition::SOURCES_RESOLVED, condition::HEALTHY, condition::REPORTED] {
+        assert_eq!(status(&output, type_).0, "False", "{type_}");
+    }
+}
+
+#[test]
+fn a_set_without_a_selector_is_empty() {
+    let set = |selector: Value| {
+        let spec = json!({"metadata": {"name": "s"}, "spec": {"clusterSelector": selector}});
+        SetRow::from(&object::<ManagedClusterSet>(spec))
+    };
+    let labels = Labels::from([(LABEL_CLUSTER_SET.to_owned(), "s".to_owned())]);
+    assert!(set(json!({})).contains("s", &labels));
+    assert!(set(json!({"selectorType": "LabelSelector", "labelSelector": {}})).contains("s", &labels));
+    assert!(!set(json!({"selectorType": "LabelSelector"})).contains("s", &labels));
+    assert!(!set(json!({"selectorType": "Later"})).contains("s", &labels));
 }
 
 #[test]

@@ -90,7 +90,11 @@ fn referenced_sets<'a>(
     let Some(selector) = &reference.selector else { return Vec::new() };
     let names = index.namespace(namespace).into_iter().flat_map(|names| &names.replica_sets);
     let sets = names.filter_map(|name| get(name).map(|set| (name.as_str(), set)));
-    sets.filter(|(_, set)| matches(selector, &set.labels)).collect()
+    let sets: Vec<_> = sets.filter(|(_, set)| matches(selector, &set.labels)).collect();
+    if sets.is_empty() {
+        findings.add(FindingType::SourceNotFound, format!("{} by selector", entry.name));
+    }
+    sets
 }
 
 fn set_source(name: &str, set: &ReplicaSetRow) -> ManifestWorkReplicaSetSource {
@@ -267,16 +271,17 @@ struct Indices<K>(HashMap<K, u32>);
 impl<K: Hash + Eq> Indices<K> {
     fn assign(known: impl Iterator<Item = (K, u32)>, keys: impl Iterator<Item = K>) -> Self {
         let known: HashMap<K, u32> = known.collect();
-        let (mut assigned, mut new) = (HashMap::new(), Vec::new());
+        let (mut assigned, mut new, mut used) = (HashMap::new(), Vec::new(), BTreeSet::new());
         for key in keys {
             match known.get(&key) {
-                Some(&index) => {
+                _ if assigned.contains_key(&key) => {}
+                // Half a write, or somebody's edit, may have left a number twice: the first keeps it.
+                Some(&index) if used.insert(index) => {
                     assigned.insert(key, index);
                 }
-                None => new.push(key),
+                _ => new.push(key),
             }
         }
-        let used: BTreeSet<u32> = assigned.values().copied().collect();
         let mut free = (0..).filter(|index| !used.contains(index));
         for key in new {
             assigned.entry(key).or_insert_with(|| free.next().expect("there are more numbers than keys"));

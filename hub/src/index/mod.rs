@@ -68,6 +68,8 @@ pub enum Unreadable {
     NotServed,
     /// The manager has no right to.
     Forbidden,
+    /// Something else is wrong; what was known before stays.
+    Failed,
 }
 
 /// The configuration objects of a kind.
@@ -76,12 +78,16 @@ pub struct ConfigTable {
     watch: u64,
     pub rows: Table<ConfigRow>,
     pub unreadable: Option<Unreadable>,
+    /// The namespaces of which the current watch will know everything when it has listed.
+    listing: BTreeSet<String>,
+    /// The namespaces of which everything is known.
+    known: BTreeSet<String>,
 }
 
 impl ConfigTable {
-    /// Whether it's known what is there.
-    pub fn is_known(&self) -> bool {
-        self.rows.is_synced() || self.unreadable.is_some()
+    /// Whether it's known what is there in that namespace, or that it can't be known.
+    pub fn is_known(&self, namespace: &str) -> bool {
+        self.known.contains(namespace) || self.unreadable.is_some()
     }
 }
 
@@ -101,7 +107,7 @@ pub struct Index {
     pub configs: HashMap<ConfigKind, ConfigTable>,
     namespaces: HashMap<String, Namespace>,
     /// Which works a replica set has made, by cluster.
-    works_of_sets: HashMap<ObjectKey, BTreeMap<String, String>>,
+    works_of_sets: HashMap<ObjectKey, BTreeMap<String, BTreeSet<String>>>,
     /// Which works carry a tenant's label, as (cluster, name).
     works_of_tenants: HashMap<String, BTreeSet<(String, String)>>,
     /// Which records a cluster concerns, as their last folds said.
@@ -141,7 +147,7 @@ impl Index {
     pub fn apply(&mut self, event: Event) -> BTreeSet<ObjectKey> {
         let namespaces = match event {
             Event::Record(update) => return self.apply_record(update),
-            Event::Page(update) => namespaced!(self, pages, update),
+            Event::Page(update) => return self.apply_page(update),
             Event::Placement(update) => namespaced!(self, placements, update),
             Event::Decision(update) => namespaced!(self, decisions, update),
             Event::Binding(update) => namespaced!(self, bindings, update),
@@ -176,9 +182,12 @@ impl Index {
             && self.addons.is_synced()
     }
 
-    /// From now on the watch of that number tells about the kind; nothing is known until it has listed.
-    pub fn expect_config(&mut self, kind: ConfigKind, watch: u64) {
-        self.configs.insert(kind, ConfigTable { watch, ..ConfigTable::default() });
+    /// From now on the watch of that number tells about the kind in these namespaces. What is known of it stays.
+    pub fn expect_config(&mut self, kind: ConfigKind, watch: u64, namespaces: BTreeSet<String>) {
+        let table = self.configs.entry(kind).or_default();
+        table.watch = watch;
+        table.known.retain(|namespace| namespaces.contains(namespace));
+        table.listing = namespaces;
     }
 
     /// Nobody asks about the kind any more.
@@ -206,9 +215,11 @@ impl Index {
         self.namespaces.get(namespace)
     }
 
-    /// The works that a replica set has made: cluster and the work's name.
+    /// The works that a replica set has made: cluster and the work's name. Of several on one cluster, which OCM
+    /// doesn't make, the first by name.
     pub fn works_of_set(&self, set: &ObjectKey) -> impl Iterator<Item = (&String, &String)> {
-        self.works_of_sets.get(set).into_iter().flatten()
+        let works = self.works_of_sets.get(set).into_iter().flatten();
+        works.filter_map(|(cluster, names)| Some((cluster, names.first()?)))
     }
 
     /// The works that carry a tenant's label, as (cluster, name).
@@ -252,6 +263,23 @@ impl Index {
             .collect()
     }
 
+    /// A page concerns its record alone.
+    fn apply_page(&mut self, update: Rows<Arc<PageRow>>) -> BTreeSet<ObjectKey> {
+        let mut touched = BTreeSet::new();
+        for Change { key, old } in self.pages.apply(update) {
+            let new = self.pages.get(&key);
+            let names = &mut self.namespaces.entry(key.namespace.clone()).or_default().pages;
+            if new.is_some() {
+                names.insert(key.name.clone());
+            } else {
+                names.remove(&key.name);
+            }
+            let records = old.iter().chain(new).map(|page| ObjectKey::new(&key.namespace, &page.record));
+            touched.extend(records.filter(|record| self.records.get(record).is_some()));
+        }
+        touched
+    }
+
     fn apply_set(&mut self, update: Rows<SetRow>) -> BTreeSet<String> {
         let sets: HashSet<_> = self.sets.apply(update).into_iter().map(|change| change.key.name).collect();
         let bindings = self.bindings.iter().filter(|(key, _)| sets.contains(&key.name));
@@ -274,9 +302,13 @@ impl Index {
         match owner {
             WorkOwner::ReplicaSet(set) => {
                 let works = self.works_of_sets.entry(set.clone()).or_default();
+                let names = works.entry(key.namespace.clone()).or_default();
                 if present {
-                    works.insert(key.namespace.clone(), key.name.clone());
-                } else if works.get(&key.namespace) == Some(&key.name) {
+                    names.insert(key.name.clone());
+                } else {
+                    names.remove(&key.name);
+                }
+                if names.is_empty() {
                     works.remove(&key.namespace);
                 }
                 if works.is_empty() {
@@ -304,12 +336,16 @@ impl Index {
         let Some(table) = self.configs.get_mut(&kind).filter(|table| table.watch == watch) else {
             return BTreeSet::new();
         };
-        let was_known = table.is_known();
         let synced = matches!(update, Update::Synced);
         let mut touched: BTreeSet<_> =
             table.rows.apply(update).into_iter().map(|change| change.key.namespace).collect();
-        if synced && (table.unreadable.take().is_some() || !was_known) {
-            touched.extend(self.namespaces_with_config(&kind));
+        if synced {
+            let news = table.known != table.listing || table.unreadable.is_some();
+            table.known.clone_from(&table.listing);
+            table.unreadable = None;
+            if news {
+                touched.extend(self.namespaces_with_config(&kind));
+            }
         }
         touched
     }
@@ -321,7 +357,12 @@ impl Index {
         if table.unreadable.as_ref() == Some(&why) {
             return BTreeSet::new();
         }
-        *table = ConfigTable { watch, unreadable: Some(why), ..ConfigTable::default() };
+        if why == Unreadable::Failed {
+            table.unreadable = Some(why);
+        } else {
+            let listing = std::mem::take(&mut table.listing);
+            *table = ConfigTable { watch, unreadable: Some(why), listing, ..ConfigTable::default() };
+        }
         self.namespaces_with_config(&kind)
     }
 

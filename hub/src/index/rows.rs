@@ -113,14 +113,17 @@ pub enum SetRow {
     Exclusive,
     /// Its clusters match a selector.
     Selected(LabelSelector),
+    /// It has no clusters: OCM takes an absent selector, or a type that it doesn't know, as nothing.
+    Empty,
 }
 
 impl From<&ManagedClusterSet> for SetRow {
     fn from(set: &ManagedClusterSet) -> Self {
         let selector = &set.spec.cluster_selector;
         match selector.selector_type.as_str() {
-            "LabelSelector" => Self::Selected(selector.label_selector.clone().unwrap_or_default()),
-            _ => Self::Exclusive,
+            "LabelSelector" => selector.label_selector.clone().map_or(Self::Empty, Self::Selected),
+            "" | "ExclusiveClusterSetLabel" => Self::Exclusive,
+            _ => Self::Empty,
         }
     }
 }
@@ -131,6 +134,7 @@ impl SetRow {
         match self {
             Self::Exclusive => labels.get(LABEL_CLUSTER_SET).is_some_and(|label| label == set),
             Self::Selected(selector) => matches(selector, labels),
+            Self::Empty => false,
         }
     }
 }
@@ -345,6 +349,8 @@ impl From<DynamicObject> for ConfigRow {
 pub struct PageRow {
     /// The UID of the record that owns it.
     pub owner: String,
+    /// That record's name.
+    pub record: String,
     pub uid: String,
     pub resource_version: String,
     /// The digest of its contents as the API server holds them.
@@ -382,6 +388,7 @@ impl From<&TenantDeploymentRecordPage> for PageRow {
         let owners = page.metadata.owner_references.iter().flatten();
         Self {
             owner: owners.filter(|o| o.controller == Some(true)).map(|o| o.uid.clone()).next().unwrap_or_default(),
+            record: data.record_name.clone(),
             uid: page.metadata.uid.clone().unwrap_or_default(),
             resource_version: page.metadata.resource_version.clone().unwrap_or_default(),
             digest: digest(data),
