@@ -9,7 +9,7 @@ use tenant_records_api::ocm::{ClusterClaim, ManagedCluster};
 use crate::projection::projection;
 
 /// The part of a ManagedCluster that manifests may depend on. What changes all the time, such as conditions, isn't in it.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "ManagedCluster")]
 pub struct Cluster {
     /// The identity; labels and annotations are beside.
@@ -37,6 +37,21 @@ impl Cluster {
     }
 }
 
+/// Equal in all that an add-on may depend on: a heartbeat gives the object a new version and changes nothing.
+impl PartialEq for Cluster {
+    fn eq(&self, other: &Self) -> bool {
+        let facts = |cluster: &Self| {
+            let meta = &cluster.metadata;
+            (meta.name.clone(), meta.uid.clone(), meta.deletion_timestamp.clone())
+        };
+        facts(self) == facts(other)
+            && self.labels == other.labels
+            && self.annotations == other.annotations
+            && self.kubernetes_version == other.kubernetes_version
+            && self.claims == other.claims
+    }
+}
+
 impl From<ManagedCluster> for Cluster {
     fn from(cluster: ManagedCluster) -> Self {
         let meta = cluster.metadata;
@@ -44,6 +59,8 @@ impl From<ManagedCluster> for Cluster {
             metadata: ObjectMeta {
                 name: meta.name,
                 uid: meta.uid,
+                // The watch goes on from here; without it, it would list everything anew after each change.
+                resource_version: meta.resource_version,
                 deletion_timestamp: meta.deletion_timestamp,
                 ..ObjectMeta::default()
             },

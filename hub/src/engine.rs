@@ -393,7 +393,8 @@ fn page_writes(
         let name = page.metadata.name.as_deref().unwrap_or_default();
         match existing.remove(name) {
             None => writes.push(PageWrite::Create(Box::new(page))),
-            Some(known) if known.digest == digest(&page.spec) => {}
+            Some(known) if known.digest == digest(&page.spec) && Some(&known.owner) == record.metadata.uid.as_ref() => {
+            }
             Some(known) => {
                 page.metadata.resource_version = Some(known.resource_version.clone());
                 page.metadata.uid = Some(known.uid.clone());

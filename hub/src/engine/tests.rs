@@ -219,6 +219,13 @@ fn what_somebody_else_changed_is_put_right() {
     server.version += 1;
     server.engine.handle(Event::Page(Update::Applied((page_key.clone(), Arc::new(tampered)))), server.now);
     assert_eq!(server.settle(), 1);
+    let (_, page) = server.engine.index().pages.iter().map(|(k, p)| (k.clone(), (**p).clone())).next().unwrap();
+    let version = (server.version + 1).to_string();
+    let orphaned = PageRow { owner: String::new(), resource_version: version, ..page };
+    server.version += 1;
+    server.engine.handle(Event::Page(Update::Applied((page_key.clone(), Arc::new(orphaned)))), server.now);
+    assert_eq!(server.settle(), 1, "a page that lost its owner is still ours, and gets it back");
+    assert_eq!(server.engine.index().pages.get(&page_key).unwrap().owner, "u");
     server.engine.handle(Event::Page(Update::Deleted(page_key)), server.now);
     assert_eq!(server.settle(), 1);
 }

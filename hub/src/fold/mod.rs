@@ -113,15 +113,18 @@ impl<'a> Previous<'a> {
     }
 }
 
-/// The pages that a record owns, sorted by name.
+/// The record's pages, sorted by name: those that it owns, and those of its naming that lost their owner.
 pub fn pages_of<'a>(
     index: &'a Index,
     key: &'a ObjectKey,
     record: &'a TenantDeploymentRecord,
 ) -> impl Iterator<Item = (&'a str, &'a PageRow)> {
+    let uid = record.metadata.uid.as_deref().unwrap_or_default();
+    let stem = pages::stem(key, uid);
     let names = index.namespace(&key.namespace).into_iter().flat_map(|names| &names.pages);
     names.filter_map(move |name| {
         let page = index.pages.get(&ObjectKey::new(&key.namespace, name))?;
-        (Some(&page.owner) == record.metadata.uid.as_ref()).then_some((name.as_str(), page.as_ref()))
+        let orphaned = page.owner.is_empty() && name.starts_with(&stem);
+        (page.owner == uid || orphaned).then_some((name.as_str(), page.as_ref()))
     })
 }

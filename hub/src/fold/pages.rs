@@ -9,6 +9,8 @@ use tenant_records_api::{
     ClusterRow, GROUP, PageContents, PageData, ResolvedConfig, TenantDeploymentRecordPage, VERSION,
 };
 
+use tenant_records_runtime::ObjectKey;
+
 use super::workload::WorkloadPage;
 use super::{Inputs, Previous};
 
@@ -36,7 +38,7 @@ pub(super) fn arrange(
         page(inputs, &cluster_page_name(inputs, number), data)
     });
     let workload = workload_pages(workload, config).into_iter().enumerate().map(|(number, data)| {
-        let name = format!("{}-w{number}", stem(inputs));
+        let name = format!("{}-w{number}", stem(inputs.key, uid(inputs)));
         page(inputs, &name, data)
     });
     clusters.chain(workload).collect()
@@ -74,7 +76,7 @@ fn cluster_pages(
 }
 
 fn known_pages<'a>(inputs: &Inputs<'_>, previous: &Previous<'a>) -> HashMap<&'a str, usize> {
-    let prefix = format!("{}-c", stem(inputs));
+    let prefix = format!("{}-c", stem(inputs.key, uid(inputs)));
     let number = |name: &str| name.strip_prefix(&prefix)?.parse().ok();
     let pages = previous.pages.iter().filter_map(|(name, page)| Some((number(name)?, page)));
     pages.flat_map(|(number, page)| page.clusters.iter().map(move |row| (row.cluster.as_str(), number))).collect()
@@ -166,12 +168,12 @@ fn page(inputs: &Inputs<'_>, name: &str, data: PageData) -> TenantDeploymentReco
 }
 
 fn cluster_page_name(inputs: &Inputs<'_>, number: usize) -> String {
-    format!("{}-c{number}", stem(inputs))
+    format!("{}-c{number}", stem(inputs.key, uid(inputs)))
 }
 
 /// What the names of a record's pages start with. The UID keeps pages of a record's namesake before it apart.
-fn stem(inputs: &Inputs<'_>) -> String {
-    format!("{}-{}", cut(&inputs.key.name, 230), short_hash(uid(inputs), 6))
+pub(super) fn stem(key: &ObjectKey, uid: &str) -> String {
+    format!("{}-{}", cut(&key.name, 230), short_hash(uid, 6))
 }
 
 fn uid<'a>(inputs: &Inputs<'a>) -> &'a str {

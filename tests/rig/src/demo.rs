@@ -23,13 +23,13 @@ const ARRIVES: Duration = Duration::from_secs(30);
 /// # Errors
 /// When something isn't as expected.
 pub fn run(id: InstanceId, once: bool, progress: &Progress) -> Result<()> {
-    let rig = Rig::up(&Options { id, members: 2, owned: once }, progress)?;
+    let rig = Rig::up(&Options { id: id.clone(), members: 2, owned: once }, progress)?;
     product::load_images(&rig, progress)?;
     let told = tell(&rig, progress);
     if once {
         progress.step("removing the clusters", || rig.down())?;
     } else if told.is_ok() {
-        farewell(&rig, progress)?;
+        farewell(&rig, &id, progress)?;
     }
     told
 }
@@ -54,7 +54,8 @@ pub fn tell(rig: &Rig, progress: &Progress) -> Result<()> {
 
 fn install(rig: &Rig, story: &mut Story<'_>) -> Result<()> {
     story.step("A hub admin installs the hub manager");
-    let line = format!("helm install {NAME} charts/{NAME} -n {HUB_NAMESPACE}");
+    let kinds = CONFIG_KINDS.join(",");
+    let line = format!("helm install {NAME} charts/{NAME} -n {HUB_NAMESPACE} \\\n         --set '{kinds}'");
     story.command(&line, || product::install(rig, CONFIG_KINDS))?;
     let condition = ["get", "clustermanagementaddon", NAME];
     story.command(&format!("kubectl {}", condition.join(" ")), || rig.hub().kubectl(&condition))?;
@@ -188,12 +189,13 @@ fn refuse(rig: &Rig, story: &mut Story<'_>) -> Result<()> {
     })
 }
 
-fn farewell(rig: &Rig, progress: &Progress) -> Result<()> {
+fn farewell(rig: &Rig, id: &InstanceId, progress: &Progress) -> Result<()> {
     progress.say("\nEverything is left running. Look around:");
     progress.say(&format!("  export KUBECONFIG={}", rig.kubeconfig()?.display()));
     progress.say(&format!("  export PATH={}:$PATH", rig.tools().display()));
     progress.say(&format!("  kubectl --context hub describe tdr {RECORD} -n {NAMESPACE}"));
-    progress.say("Stop it:\n  cargo rig down");
+    progress.say("Every cluster of the record stays Unknown (NeverReported): the agents don't report objects yet.");
+    progress.say(&format!("Stop it:\n  cargo rig --instance {id} down"));
     Ok(())
 }
 
