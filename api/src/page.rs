@@ -74,7 +74,7 @@ pub struct ClusterRow {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placements: Vec<RowPlacement>,
     /// Whether the record names it in `clusterNames`.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub explicit: bool,
     /// Why it is still in the record although nothing chooses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -264,7 +264,7 @@ pub struct ResolvedObject {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<Manifest>,
     /// Whether the manifest is left out, for its size or because it is a Secret.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub omitted: bool,
 }
 
@@ -286,10 +286,6 @@ pub struct ResolvedConfig {
     #[schemars(schema_with = "schema::opaque_object")]
     pub content: Option<serde_json::Value>,
     /// Whether the content is left out for its size.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub omitted: bool,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tenant_records_api::digest::digest;
 use tenant_records_api::{TenantDeploymentRecord, TenantDeploymentRecordPage, TenantDeploymentRecordStatus};
 use tenant_records_runtime::{ObjectKey, Update};
 use tokio::time::Instant;
@@ -353,7 +352,7 @@ fn difference(
     state: &mut State,
     now: Instant,
 ) -> Option<Flush> {
-    let pages = page_writes(index, key, record, output.pages);
+    let pages = page_writes(index, key, record, output.pages.into_iter().zip(output.digests));
     let mut status = (record.status.as_ref() != Some(&output.status)).then_some(output.status);
     if let (Some(_), Some(written)) = (&status, state.root_written)
         && now < written + ROOT
@@ -385,16 +384,15 @@ fn page_writes(
     index: &Index,
     key: &ObjectKey,
     record: &TenantDeploymentRecord,
-    wanted: Vec<TenantDeploymentRecordPage>,
+    wanted: impl Iterator<Item = (TenantDeploymentRecordPage, String)>,
 ) -> Vec<PageWrite> {
     let mut existing: HashMap<&str, &PageRow> = pages_of(index, key, record).collect();
     let (mut writes, mut losing) = (Vec::new(), Vec::new());
-    for mut page in wanted {
+    for (mut page, digest) in wanted {
         let name = page.metadata.name.as_deref().unwrap_or_default();
         match existing.remove(name) {
             None => writes.push(PageWrite::Create(Box::new(page))),
-            Some(known) if known.digest == digest(&page.spec) && Some(&known.owner) == record.metadata.uid.as_ref() => {
-            }
+            Some(known) if known.digest == digest && Some(&known.owner) == record.metadata.uid.as_ref() => {}
             Some(known) => {
                 page.metadata.resource_version = Some(known.resource_version.clone());
                 page.metadata.uid = Some(known.uid.clone());

@@ -40,7 +40,7 @@ pub struct TenantDeploymentRecordStatus {
     #[schemars(length(max = 1000))]
     pub cluster_names: Vec<String>,
     /// Whether `clusterNames` is cut; the pages have all.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cluster_names_truncated: bool,
     /// Exact counts of clusters.
     #[serde(default)]
@@ -262,8 +262,4 @@ pub struct PageSummary {
     pub count: u32,
     /// The digest of its contents: root and pages with equal digests are one consistent set.
     pub digest: String,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }

@@ -24,6 +24,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tenant_records_api::digest::digest;
 use tenant_records_api::{TenantDeploymentRecord, TenantDeploymentRecordPage, TenantDeploymentRecordStatus};
 use tenant_records_runtime::ObjectKey;
 
@@ -60,6 +61,8 @@ pub struct Inputs<'a> {
 pub struct Output {
     pub status: TenantDeploymentRecordStatus,
     pub pages: Vec<TenantDeploymentRecordPage>,
+    /// The digest of each page's contents, in the order of the pages.
+    pub digests: Vec<String>,
     /// The clusters that concern the record.
     pub members: ClusterNames,
     /// Clusters to be read from the API server before it can be told whether they leave.
@@ -84,10 +87,12 @@ pub fn fold(inputs: Inputs<'_>) -> Output {
     let rows = clusters::rows(&inputs, &membership, &workload, &previous, &mut findings);
 
     let pages = pages::arrange(&inputs, &previous, rows, workload.page, config.page);
+    let digests: Vec<_> = pages.iter().map(|page| digest(&page.spec)).collect();
     let status = status::summarise(
         &inputs,
         status::Parts {
             pages: &pages,
+            digests: &digests,
             placements: membership.sources,
             replica_sets: workload.sources,
             works: workload.counts,
@@ -95,7 +100,7 @@ pub fn fold(inputs: Inputs<'_>) -> Output {
             findings,
         },
     );
-    Output { status, pages, members: membership.concerned, reads: membership.reads, wake: membership.wake }
+    Output { status, pages, digests, members: membership.concerned, reads: membership.reads, wake: membership.wake }
 }
 
 /// What was written before.

@@ -24,6 +24,8 @@ const NAMED: usize = 3;
 /// What the status is made from.
 pub(super) struct Parts<'a> {
     pub(super) pages: &'a [TenantDeploymentRecordPage],
+    /// Of each page's contents.
+    pub(super) digests: &'a [String],
     pub(super) placements: Vec<PlacementSource>,
     pub(super) replica_sets: Vec<ManifestWorkReplicaSetSource>,
     pub(super) works: ManifestWorkCounts,
@@ -47,7 +49,7 @@ pub(super) fn summarise(inputs: &Inputs<'_>, parts: Parts<'_>) -> TenantDeployme
         manifest_works: parts.works,
         configs: bounded(parts.configs),
     };
-    let pages: Vec<_> = parts.pages.iter().map(page_summary).collect();
+    let pages: Vec<_> = parts.pages.iter().zip(parts.digests).map(page_summary).collect();
     TenantDeploymentRecordStatus {
         observed_generation: inputs.record.metadata.generation.unwrap_or_default(),
         conditions: conditions(inputs, &rows, &clusters, &findings),
@@ -60,7 +62,7 @@ pub(super) fn summarise(inputs: &Inputs<'_>, parts: Parts<'_>) -> TenantDeployme
         cluster_names: names,
         cluster_names_truncated,
         clusters,
-        inputs_digest: digest(&(&inputs.record.spec, &sources, pages.iter().map(|p| &p.digest).collect::<Vec<_>>())),
+        inputs_digest: digest(&(&inputs.record.spec, &sources, parts.digests)),
         sources,
         attention: attention(&rows),
         findings,
@@ -80,12 +82,12 @@ fn bindings(inputs: &Inputs<'_>) -> Vec<ClusterSetBindingSource> {
     names.map(|name| ClusterSetBindingSource { name: name.clone(), bound: bound(name) }).collect()
 }
 
-fn page_summary(page: &TenantDeploymentRecordPage) -> PageSummary {
+fn page_summary((page, digest): (&TenantDeploymentRecordPage, &String)) -> PageSummary {
     PageSummary {
         name: page.metadata.name.clone().unwrap_or_default(),
         contents: page.spec.contents,
         count: page.spec.count,
-        digest: digest(&page.spec),
+        digest: digest.clone(),
     }
 }
 
